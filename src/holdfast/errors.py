@@ -27,6 +27,10 @@ class FilterError(UsageError):
         self.position = position
 
 
+class UnknownName(HoldfastError):
+    """Nothing has this name: no such queue, worker, throttle, topic or failure group is known."""
+
+
 class UnknownEvent(UsageError, NotImplementedError):
     """No event has this name; older programs catch NotImplementedError."""
 

@@ -68,7 +68,7 @@ def test_a_group_is_shown_with_what_its_jobs_share(failures: Client, place: tupl
     assert (found["group"]["count"], len(found["newest"])) == (3, 3)
     assert {"what": "data.lang", "value": "de", "count": 3, "of": 3} in found["shares"]
     said = holdfast("failed", "show", "nope", *place)
-    assert (said.returncode, said.stderr) == (2, "holdfast: there is no failure group 'nope'\n")
+    assert (said.returncode, said.stderr) == (1, 'holdfast: there is no failure group "nope"\n')
 
 
 def test_a_group_is_retried_whatever_its_name(failures: Client, place: tuple[str, ...]) -> None:

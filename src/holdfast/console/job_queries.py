@@ -14,7 +14,8 @@ from holdfast.commands.operations import Scan
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.console.filters import glob
 from holdfast.console.search import row_of
-from holdfast.errors import JobNotFound, UsageError
+from holdfast.console.unknown import unknown
+from holdfast.errors import JobNotFound
 from holdfast.models import HistoryEntry, JobFacts
 from holdfast.settings import MAX_BATCH, check_name, check_whole
 from holdfast.wire.plans import Plan, Planner, all_failure_groups
@@ -154,11 +155,12 @@ def failed_queues(ask: Planner, groups: Sequence[str]) -> Plan[dict[str, tuple[s
 
 
 def failure(ask: Planner, name: str, sample: int = SAMPLE) -> Plan[FailureDetail]:
-    """Return one failure group. Raises UsageError if it has no jobs."""
+    """Return one failure group. Raises UnknownName if it has no jobs."""
     check_name("group", name)
-    found = next((group for group in (yield from all_failure_groups(ask)) if group.name == name), None)
+    groups = {group.name: group for group in (yield from all_failure_groups(ask))}
+    found = groups.get(name)
     if found is None:
-        raise UsageError(f"there is no failure group {name!r}")
+        raise unknown("failure group", name, groups)
     page = yield from ask(Scan("group", name, None, check_whole("sample", sample, 1, MAX_BATCH), "dte"))
     messages = Counter(last_line(row.message) for row in page.jobs)
     return FailureDetail(found, tuple(messages.most_common(5)), shares_of(page.jobs), page.jobs[:10])

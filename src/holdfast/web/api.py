@@ -1,0 +1,87 @@
+"""The OpenAPI description of the JSON twins and actions, made of the same tables as they are."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.web.views import ActionRoute, Done, Table, View
+
+if TYPE_CHECKING:
+    from holdfast.web.context import Context
+
+_REF: Final = "#/components/schemas/{name}"
+
+
+def openapi(table: Table, ctx: "Context") -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of an application."""
+    kinds = [action.body for action in table.actions.values()] + [Done]
+    _, components = msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)
+    paths: dict[str, Any] = {}
+    for view in table.views:
+        paths.setdefault(view.path, {})["get"] = _read(view)
+    for action in table.actions.values():
+        paths.setdefault(f"/{action.noun}/{action.verb}", {})["post"] = _write(action)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "holdfast", "version": ctx.version},
+        "servers": [{"url": ctx.url("/api/v1")}],
+        "paths": paths,
+        "components": {"schemas": {**components, "Problem": _PROBLEM}},
+    }
+
+
+_PROBLEM: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "required": ["type", "title", "status"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "request": {"type": "string"},
+    },
+}
+
+
+def _read(view: View) -> dict[str, Any]:
+    _, components = msgspec.json.schema_components([view.query], ref_template=_REF)
+    schema = components[view.query.__name__]
+    parameters = [
+        {"name": name, "in": "query", "required": False, "schema": one}
+        for name, one in schema.get("properties", {}).items()
+    ]
+    if "{name}" in view.path:
+        parameters.insert(
+            0, {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        )
+    return {
+        "operationId": f"get_{view.name}",
+        "summary": view.summary,
+        "parameters": parameters,
+        "responses": {
+            "200": _json("What the page shows.", {"type": "object"}),
+            **_errors("400", "401", "403", "404", "503"),
+        },
+    }
+
+
+def _write(action: ActionRoute) -> dict[str, Any]:
+    body = {"$ref": _REF.format(name=action.body.__name__)}
+    return {
+        "operationId": f"{action.verb}_{action.noun}".replace("-", "_"),
+        "summary": action.summary,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": {
+            "200": _json("What was done.", {"$ref": _REF.format(name="Done")}),
+            **_errors("400", "401", "403", "404", "409", "413", "415", "503"),
+        },
+    }
+
+
+def _json(description: str, schema: Mapping[str, Any], kind: str = "application/json") -> dict[str, Any]:
+    return {"description": description, "content": {kind: {"schema": schema}}}
+
+
+def _errors(*statuses: str) -> dict[str, Any]:
+    problem = {"$ref": _REF.format(name="Problem")}
+    return {status: _json("A problem document.", problem, "application/problem+json") for status in statuses}

@@ -1,0 +1,50 @@
+"""The files of the application: style, scripts, fonts. Their URLs change with their content, so browsers keep them for a year."""
+
+import hashlib
+import mimetypes
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+_FOLDER: Final = Path(__file__).parent / "static"
+_TYPES: Final = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".woff2": "font/woff2",
+    ".svg": "image/svg+xml",
+}
+_FOR_A_YEAR: Final = "public, max-age=31536000, immutable"
+
+
+class Files:
+    """The files of a folder, read at first use."""
+
+    def __init__(self, folder: Path = _FOLDER) -> None:
+        self._folder = folder
+        self._known = {
+            str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()
+        }
+        self._hashes: dict[str, str] = {}
+
+    def hash_of(self, name: str) -> str:
+        """Return the first digits of the digest of a file, that of nothing for one that does not exist."""
+        if name not in self._hashes:
+            content = self._known[name].read_bytes() if name in self._known else b""
+            self._hashes[name] = hashlib.sha256(content).hexdigest()[:10]
+        return self._hashes[name]
+
+    async def serve(self, request: Request) -> Response:
+        """Answer `GET /static/<hash>/<name>`. Scripts of any hash are served, so that a page of an older release works on."""
+        name = request.path_params["name"]
+        path = self._known.get(name)  # a name from outside never becomes a path
+        if path is None:
+            return Response("not found", 404, media_type="text/plain")
+        kind = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        fresh = request.path_params["hash"] == self.hash_of(name)
+        return Response(
+            path.read_bytes(),
+            media_type=kind,
+            headers={"Cache-Control": _FOR_A_YEAR if fresh else "no-cache"},
+        )

@@ -1,0 +1,157 @@
+"""What every request passes first: its name, the host it was sent to, its size, whether another site sent it; and the headers
+of every response.
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.web.options import Options
+
+MOST_BYTES: Final = 1 << 20
+_MOST_QUERY: Final = 8000
+_SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
+LOOPBACK: Final = frozenset(("localhost", "127.0.0.1", "::1", "testserver"))
+
+
+def policy(frame_ancestors: Sequence[str]) -> str:
+    """Return the Content-Security-Policy: own files only, no inline script or style, HTML only by the policy of `boot.js`."""
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        "connect-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; object-src 'none'; "
+        f"frame-ancestors {' '.join(frame_ancestors) or chr(39) + 'none' + chr(39)}; "
+        "require-trusted-types-for 'script'; trusted-types default"
+    )
+
+
+def fixed_headers(options: Options) -> dict[str, str]:
+    """Return the headers of every response."""
+    headers = {
+        "Content-Security-Policy": policy(options.frame_ancestors),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    }
+    return headers if options.frame_ancestors else {"X-Frame-Options": "DENY", **headers}
+
+
+def host_of(headers: Headers) -> str:
+    """Return the host name that a request was sent to, without its port, in lower case; "" if it names none."""
+    host = headers.get("host", "")
+    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+    return name.lower()
+
+
+def is_cross_site(method: str, scheme: str, headers: Headers) -> bool:
+    """Return whether a request that changes something was, or may have been, sent by a page of another origin.
+
+    Browsers say so in `Sec-Fetch-Site`; without it the `Origin` has to be that of this request. A bearer token without a
+    cookie cannot be sent by a page of another site.
+    """
+    if method in _SAFE:
+        return False
+    if headers.get("authorization", "").lower().startswith("bearer ") and "cookie" not in headers:
+        return False
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site != "same-origin"
+    origin = urlsplit(headers.get("origin", ""))
+    return (origin.scheme, origin.netloc) != (scheme, headers.get("host", "")) or not origin.netloc
+
+
+class Gate:
+    """An ASGI application around another one. The name of a request is `holdfast.request` of its scope."""
+
+    def __init__(self, app: ASGIApp, options: Options) -> None:
+        self._app, self._options = app, options
+        self._headers = fixed_headers(options)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope["holdfast.request"] = secrets.token_hex(6)
+        headers = Headers(scope=scope)
+        refused = self._refused(scope, headers)
+        app = self._app if refused is None else refused
+        await app(scope, _bounded(receive), self._with_headers(send))
+
+    def _refused(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return the response to a request that goes no further, None for one that does."""
+        if self._options.hosts and host_of(headers) not in self._options.hosts:
+            return refusal(
+                scope, 403, f"This application is not reached under the host {host_of(headers)!r:.100}."
+            )
+        if len(scope.get("query_string", b"")) > _MOST_QUERY:
+            return refusal(scope, 414, f"The query of the URL is longer than {_MOST_QUERY} characters.")
+        size = headers.get("content-length", "0")
+        if not size.isdecimal() or int(size) > MOST_BYTES:
+            return refusal(scope, 413, f"The body is larger than {MOST_BYTES:,} bytes.")
+        if is_cross_site(scope["method"], scope["scheme"], headers):
+            return refusal(
+                scope, 403, "This request came from a page of another site, or does not name its own."
+            )
+        return None
+
+    def _with_headers(self, send: Send) -> Send:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        return sending
+
+
+def wants_json(scope: Scope) -> bool:
+    """Return whether a request is one of a program: below `/api`, or for JSON."""
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    return path.startswith(("/api/", "/v1/")) or "application/json" in Headers(scope=scope).get("accept", "")
+
+
+def refusal(scope: Scope, status: int, sentence: str) -> Response:
+    """Return a response that refuses a request, as a problem document for programs."""
+    if wants_json(scope):
+        return problem(scope, status, sentence)
+    return PlainTextResponse(sentence + "\n", status)
+
+
+def problem(
+    scope: Scope, status: int, sentence: str, kind: str = "about:blank", **more: object
+) -> JSONResponse:
+    """Return an error as a problem document (RFC 9457)."""
+    content = {
+        "type": kind,
+        "title": sentence,
+        "status": status,
+        "request": scope.get("holdfast.request", ""),
+        **more,
+    }
+    return JSONResponse(content, status, media_type="application/problem+json")
+
+
+class TooLarge(Exception):
+    """A body without a length has more bytes than are read."""
+
+
+def _bounded(receive: Receive) -> Receive:
+    read = 0
+
+    async def receiving() -> Message:
+        nonlocal read
+        message = await receive()
+        read += len(message.get("body", b""))
+        if read > MOST_BYTES:
+            raise TooLarge
+        return message
+
+    return receiving

@@ -1,0 +1,209 @@
+"""What pages that are open hear: numbers that changed, and the names of things that changed. It never sends HTML.
+
+One poller and one subscription of the store for all that watch; both end when nobody does.
+"""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.client.descriptors import run_plan
+from holdfast.client.listener import AsyncListener
+from holdfast.commands.admin import Watch
+from holdfast.commands.views import ListSet
+from holdfast.console.queries import all_workers
+from holdfast.errors import HoldfastError
+from holdfast.logs import logger
+from holdfast.wire.plans import Plan, Planner, all_counts
+
+if TYPE_CHECKING:
+    from holdfast.client.aio import AsyncClient
+
+_STATES: Final = ("running", "waiting", "throttled", "scheduled", "stalled", "depends", "recurring", "failed")
+_WATCH_MS: Final = 15_000
+_MANY: Final = 500
+"""Above so many queues the numbers are read every five seconds."""
+_WAITING: Final = 64
+"""Events that a browser may be behind before it has to load its page again."""
+_IDLE: Final = 10.0
+_LONGEST: Final = 300.0
+"""Seconds after which a stream ends by itself, so that a server can stop; browsers connect again."""
+_PULSE: Final = 15.0
+_MOST_STREAMS: Final = 1000
+
+
+def counters(ask: Planner) -> Plan[dict[str, int]]:
+    """Return the numbers that pages show live: `t.<state>` of the namespace, `q.<queue>.<state>` of each queue."""
+    found: dict[str, int] = {f"t.{state}": 0 for state in _STATES}
+    counts = yield from all_counts(ask)
+    for one in counts:
+        for state in _STATES:
+            number = getattr(one, state)
+            found[f"q.{one.name}.{state}"] = number
+            found[f"t.{state}"] += number
+    found["t.queues"] = len(counts)
+    found["t.workers"] = len((yield from all_workers(ask)))
+    found["t.tracked"] = len((yield from ask(ListSet("tracked", "", None, 512))).entries)
+    return found
+
+
+def keys_of(names: set[str]) -> set[str]:
+    """Return the names of what pages show, of the counters that changed."""
+    found = {"counts"} if names else set[str]()
+    for name in names:
+        kind, _, rest = name.partition(".")
+        if kind == "q":
+            queue, _, state = rest.rpartition(".")
+            found |= {"queues", f"queue:{queue}"}
+            rest = state
+        if rest in ("failed", "recurring", "workers", "tracked", "running"):
+            found.add("workers" if rest == "running" else rest)
+    return found
+
+
+class Stream:
+    """One browser that listens: its events that were not sent yet."""
+
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(_WAITING)
+
+    def send(self, kind: str, content: Any) -> None:
+        """Add an event; a browser that is too far behind loads its page again."""
+        if self.events.full():
+            while not self.events.empty():
+                self.events.get_nowait()
+            kind, content = "resync", {}
+        self.events.put_nowait((kind, content))
+
+
+class Hub:
+    """The counters of a namespace, and those that watch them. `version` counts the changes, for browsers that poll."""
+
+    def __init__(self, client: "AsyncClient") -> None:
+        self._client = client
+        self._streams: set[Stream] = set()
+        self._poller: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._used = 0.0
+        self.counters: dict[str, int] = {}
+        self.version = 0
+        self._changes: dict[str, int] = {}
+        self.is_away = False
+        """Whether the store did not respond when it was asked last."""
+
+    def changed(self, *keys: str) -> None:
+        """Note that this process changed something, before the store reports it."""
+        self._publish({}, set(keys))
+
+    def progress(self, id: str, done: int, of: int) -> None:
+        """Send how far an operation is."""
+        for stream in self._streams:
+            stream.send("op", {"id": id, "done": done, "of": of})
+
+    async def snapshot(self, since: int) -> dict[str, Any]:
+        """Return everything for a browser that polls: the numbers, and what changed since a version."""
+        await self._awake()
+        keys = sorted(key for key, version in self._changes.items() if version > since)
+        return {"tick": self.counters, "k": keys, "v": self.version, "away": self.is_away}
+
+    async def events(self) -> AsyncGenerator[bytes]:
+        """Yield the stream of one browser, as server-sent events."""
+        if len(self._streams) >= _MOST_STREAMS:
+            yield _event("bye", {"after": 30})
+            return
+        stream = Stream()
+        self._streams.add(stream)
+        try:
+            await self._awake()
+            yield _event("tick", self.counters)
+            ends = monotonic() + _LONGEST * random.uniform(0.8, 1.2)
+            while (left := ends - monotonic()) > 0:
+                try:
+                    kind, content = await asyncio.wait_for(stream.events.get(), min(_PULSE, left))
+                except TimeoutError:
+                    yield b": still here\n\n"
+                else:
+                    yield _event(kind, content)
+            yield _event("bye", {"after": 1})
+        finally:
+            self._streams.discard(stream)
+
+    async def _awake(self) -> None:
+        """Start the poller if it does not run, and wait for the first numbers."""
+        loop = asyncio.get_running_loop()
+        self._used = monotonic()
+        if self._poller is None or self._poller.done() or self._loop is not loop:
+            self._loop = loop
+            await self._look()
+            self._poller = loop.create_task(self._poll(), name="holdfast-web-live")
+
+    async def _poll(self) -> None:
+        listening = asyncio.create_task(self._listen(), name="holdfast-web-changes")
+        try:
+            while self._streams or monotonic() - self._used < _IDLE:
+                await asyncio.sleep(5.0 if len(self.counters) > _MANY * len(_STATES) else 1.0)
+                await self._look()
+        finally:
+            listening.cancel()
+            with suppress(asyncio.CancelledError):
+                await listening
+
+    async def _look(self) -> None:
+        try:
+            found: dict[str, int] = await run_plan(self._client, counters)
+        except HoldfastError as error:
+            if not self.is_away:
+                logger.warning("the live numbers cannot be read: %s", error)
+            self._note_away(True)
+            return
+        self._note_away(False)
+        changed = {name: value for name, value in found.items() if self.counters.get(name) != value}
+        changed.update({name: 0 for name in self.counters if name not in found})
+        is_first = not self.counters
+        self.counters = found
+        if changed and not is_first:
+            self._publish(changed, keys_of(set(changed)))
+
+    def _note_away(self, is_away: bool) -> None:
+        if is_away != self.is_away:
+            self.is_away = is_away
+            for stream in self._streams:
+                stream.send("store", {"away": is_away})
+
+    async def _listen(self) -> None:
+        """Publish what the store reports as changed. It reports only while somebody watches."""
+        renewing = asyncio.create_task(self._keep_watching())
+        listener = AsyncListener(self._client, [f"{self._client.root}e:c"])
+        try:
+            async for message in listener.listen():
+                self._publish({}, {message["data"]})
+        except HoldfastError as error:
+            logger.warning("changes cannot be followed, pages update by their numbers only: %s", error)
+        finally:
+            renewing.cancel()
+
+    async def _keep_watching(self) -> None:
+        while True:
+            with suppress(HoldfastError):
+                await self._client.run(Watch(_WATCH_MS))
+            await asyncio.sleep(_WATCH_MS / 3000)
+
+    def _publish(self, numbers: Mapping[str, int], keys: set[str]) -> None:
+        if keys:
+            self.version += 1
+            self._changes.update(dict.fromkeys(keys, self.version))
+            if len(self._changes) > 10_000:
+                self._changes = dict(sorted(self._changes.items(), key=lambda one: one[1])[-5000:])
+        for stream in self._streams:
+            if numbers:
+                stream.send("tick", dict(numbers))
+            if keys:
+                stream.send("change", {"k": sorted(keys), "v": self.version})
+
+
+def _event(kind: str, content: Any) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps(content, separators=(',', ':'))}\n\n".encode()

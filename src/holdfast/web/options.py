@@ -1,0 +1,65 @@
+"""What `create_app` may be given, checked."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Literal, TypedDict
+
+import msgspec
+from starlette.requests import HTTPConnection
+
+from holdfast.errors import UsageError
+from holdfast.settings import unknown_option
+from holdfast.web.users import User
+
+Authenticate = Callable[[HTTPConnection], "User | None | Awaitable[User | None]"]
+"""Finds the user of a request; None refuses it."""
+Live = Literal["stream", "poll", "off"]
+LIVE: Final = ("stream", "poll", "off")
+
+
+class AppOptions(TypedDict, total=False):
+    """The options of `create_app`; `Options` describes them."""
+
+    auth: object
+    read_only: bool
+    redact: Sequence[str]
+    environment: str
+    accent: str
+    live: Live
+    hosts: Sequence[str]
+    trusted_proxies: Sequence[str]
+    frame_ancestors: Sequence[str]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of the web application.
+
+    `auth`: see `holdfast.web.auth`. `read_only`: nothing can be changed. `redact`: paths in the data of jobs (`*.password`) and,
+    behind `re:`, patterns of text that are masked. `environment` is shown beside the name, `accent` is its colour (`#0b6b5d`).
+    `live`: how pages update themselves. `hosts`: the names under which the application may be reached, others are refused;
+    none: any name, where users have to log in. `trusted_proxies`: addresses whose `X-Forwarded-…` headers count.
+    `frame_ancestors`: origins that may show the pages in a frame.
+    """
+
+    auth: object = None
+    read_only: bool = False
+    redact: tuple[str, ...] = ()
+    environment: str = ""
+    accent: str = ""
+    live: Live = "stream"
+    hosts: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
+    frame_ancestors: tuple[str, ...] = ()
+
+
+def checked_options(given: AppOptions) -> Options:
+    """Return the options. Raises UsageError for an unknown one, or a value of the wrong type."""
+    for name in given:
+        if name not in Options.__struct_fields__:
+            raise unknown_option("create_app", name, Options.__struct_fields__)
+    auth = given.get("auth")
+    rest = {name: value for name, value in given.items() if name != "auth"}
+    try:
+        found = msgspec.convert(rest, Options)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"create_app: {error}") from None
+    return msgspec.structs.replace(found, auth=auth)

@@ -1,0 +1,13 @@
+"""The pages: one module for each kind of thing, with its loaders (VIEWS) and what is done to it (ACTIONS)."""
+
+from typing import Final
+
+from holdfast.web.pages import jobs, overview, queues
+from holdfast.web.views import table
+
+_MODULES: Final = (overview, queues, jobs)
+TABLE: Final = table(
+    (view for module in _MODULES for view in module.VIEWS),
+    (action for module in _MODULES for action in module.ACTIONS),
+)
+"""All views and actions of the application."""

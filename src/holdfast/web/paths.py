@@ -1,0 +1,37 @@
+"""URLs of pages: names of any characters as their last segment, and query strings."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote, urlencode
+
+_MARK: Final = "~"
+
+
+def segment(name: str) -> str:
+    """Return a name as one segment of a path, as it is written in a URL.
+
+    Browsers and proxies change some paths (`..`, `a//b`, a `/` at the end): such names are written in base64 behind a "~".
+    """
+    if name in ("", ".", "..") or name.startswith((_MARK, "/")) or name.endswith("/") or "//" in name:
+        return _MARK + base64.urlsafe_b64encode(name.encode(errors="surrogateescape")).decode().rstrip("=")
+    return quote(name, safe="", errors="surrogateescape")
+
+
+def name_of(written: str) -> str:
+    """Return the name that a decoded segment stands for."""
+    if not written.startswith(_MARK):
+        return written
+    text = written[1:]
+    try:
+        found = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        return written
+    return found.decode(errors="surrogateescape")
+
+
+def with_query(path: str, query: Mapping[str, object]) -> str:
+    """Return a path with a query string of what is neither None nor empty."""
+    given = {name: value for name, value in query.items() if value not in (None, "", False)}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path

@@ -1,0 +1,45 @@
+"""Make HTML of what loaders return: whole pages, and the regions of pages that update themselves."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from holdfast.errors import UsageError
+from holdfast.web import formatting
+from holdfast.web.context import Context
+
+_FOLDER: Final = Path(__file__).parent / "templates"
+
+
+class Pages:
+    """The templates."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(_FOLDER),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=["jinja2.ext.do"],
+        )
+        self._environment.filters.update(formatting.FILTERS)
+        self._environment.globals.update(formatting.GLOBALS)
+
+    def page(self, template: str, ctx: Context, page: object, **more: object) -> str:
+        """Return a whole page."""
+        return self._environment.get_template(template).render(self._names(ctx, page, more))
+
+    def region(self, template: str, region: str, ctx: Context, page: object) -> str:
+        """Return one region of a page: the block of that name. Raises UsageError if the page has none."""
+        found = self._environment.get_template(template)
+        if region not in found.blocks:
+            raise UsageError(f"fragment: this page has no region {region!r:.80}")
+        context = found.new_context(self._names(ctx, page, {}))
+        return "".join(found.blocks[region](context))
+
+    @staticmethod
+    def _names(ctx: Context, page: object, more: Mapping[str, object]) -> dict[str, Any]:
+        return {"ctx": ctx, "page": page, **more}

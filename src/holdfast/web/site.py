@@ -1,0 +1,47 @@
+"""What all requests of one application share: its client, options, templates, live numbers and background work."""
+
+from typing import Any, Final
+
+import holdfast
+from holdfast.client.aio import AsyncClient
+from holdfast.client.sync import Client
+from holdfast.errors import UsageError
+from holdfast.settings import shown_url
+from holdfast.web.files import Files
+from holdfast.web.live import Hub
+from holdfast.web.masking import Mask
+from holdfast.web.operations import Operations
+from holdfast.web.options import Options
+from holdfast.web.rendering import Pages
+
+_DEADLINE: Final = 3.0
+"""Seconds that a page waits for a store that does not respond."""
+
+
+class Site:
+    """The shared state of one application; nothing is shared between two applications."""
+
+    def __init__(self, client: AsyncClient, options: Options) -> None:
+        self.client, self.options = client, options
+        self.version = holdfast.__version__
+        self.application = "holdfast"
+        self.store = shown_url(client.store_url) if client.store_url else "the embedded store"
+        self.files, self.pages = Files(), Pages()
+        self.mask = Mask(options.redact)
+        self.hub = Hub(client)
+        self.operations = Operations(self.hub)
+
+
+def client_of(given: object) -> AsyncClient:
+    """Return the client of the application: of the same store and namespace as a client, of a URL, or of the environment.
+
+    It has connections and a deadline of its own. Raises UsageError.
+    """
+    if given is None or isinstance(given, str):
+        return AsyncClient(given, deadline=_DEADLINE, timeout=_DEADLINE)
+    if not isinstance(given, (Client, AsyncClient)):
+        raise UsageError(f"create_app: expected a client, a URL or nothing, got {type(given).__name__}")
+    opening = given._opening  # pyright: ignore[reportPrivateUsage]
+    options: Any = {name: value for name, value in opening.options.items() if name != "redis"}
+    options |= {"namespace": given.settings.namespace, "deadline": _DEADLINE, "timeout": _DEADLINE}
+    return AsyncClient(given.store_url, **options)

@@ -1,0 +1,140 @@
+"""What pages and actions are: one table of views and one of actions, from which HTML, JSON and OpenAPI are made."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+
+import msgspec
+
+from holdfast.errors import UsageError
+from holdfast.web.users import Role
+
+if TYPE_CHECKING:
+    from starlette.datastructures import ImmutableMultiDict
+
+    from holdfast.web.context import Context
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class NoQuery(msgspec.Struct, frozen=True):
+    """The query of a page that has none."""
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """A page and its JSON twin.
+
+    `path` is that of the page, and below `/api/v1` that of the twin; `{name}` in it is a name of any characters, as the last
+    segment. `load` is called with the context, the name if there is one, and the query; it returns what the template and the JSON show.
+    """
+
+    path: str
+    template: str
+    load: "Callable[..., Awaitable[msgspec.Struct]]"
+    summary: str
+    query: type[msgspec.Struct] = NoQuery
+    role: Role = "viewer"
+
+    @property
+    def name(self) -> str:
+        """The template without its ending: the name of the view in OpenAPI, and of the page in the navigation."""
+        return self.template.removesuffix(".html")
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Something that an action did not change, and why."""
+
+    name: str
+    why: str
+
+
+class Repeal(msgspec.Struct, frozen=True):
+    """The action that undoes one: its noun and verb, and its fields."""
+
+    noun: str
+    verb: str
+    fields: Mapping[str, Any]
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What an action did, in a sentence and as values.
+
+    `keys` name what changed, as the live stream does: pages that show it load it again. `gone` are jobs that left the list that
+    showed them. `operation` is the id of an operation that goes on in the background. `place` is the page to show next.
+    """
+
+    text: str
+    changed: int = 1
+    refused: tuple[Refusal, ...] = ()
+    keys: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    operation: str = ""
+    undo: Repeal | None = None
+    place: str = ""
+    result: Any = None
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person is asked before an action: a dialog. With `fields` and `confirm` set, the action is run.
+
+    `word` has to be typed. `details` are lines below the text: what would change, and what would be refused.
+    """
+
+    title: str
+    text: str
+    button: str
+    details: tuple[str, ...] = ()
+    examples: tuple[Any, ...] = ()
+    word: str = ""
+    inputs: tuple[tuple[str, str, str], ...] = ()
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of the fields of an action. `confirm` answers a question; programs need not be asked."""
+
+    confirm: str = ""
+    reason: str = ""
+
+
+class ActionRoute(msgspec.Struct, frozen=True, kw_only=True):
+    """An action: `POST /act/<noun>/<verb>` with a form, `POST /api/v1/<noun>/<verb>` with JSON.
+
+    `run` is called with the context and the body, and returns what was done, or a question that has to be answered before.
+    """
+
+    noun: str
+    verb: str
+    body: type[Body]
+    run: "Callable[[Context, Any], Awaitable[Done | Question]]"
+    summary: str
+    role: Role = "operator"
+
+
+class Table(msgspec.Struct, frozen=True):
+    """The views and actions of the application."""
+
+    views: tuple[View, ...]
+    actions: Mapping[tuple[str, str], ActionRoute]
+
+
+def table(views: Iterable[View], actions: Iterable[ActionRoute]) -> Table:
+    """Return the table of some views and actions."""
+    return Table(tuple(views), {(one.noun, one.verb): one for one in actions})
+
+
+def is_list(kind: type[msgspec.Struct], name: str) -> bool:
+    """Return whether a field of a query or body takes more than one value."""
+    [field] = [one for one in msgspec.structs.fields(kind) if one.name == name]
+    return get_origin(field.type) in (list, tuple)
+
+
+def from_form(kind: type[S], given: "ImmutableMultiDict[str, Any]") -> S:
+    """Return a query string or form as its struct. Raises UsageError; fields that it does not know are ignored."""
+    values: dict[str, object] = {}
+    for name in kind.__struct_fields__:
+        if name not in given:
+            continue
+        values[name] = given.getlist(name) if is_list(kind, name) else given[name]
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{error}") from None
