@@ -1,17 +1,12 @@
 """What `create_app` may be given, checked."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal, TypedDict
 
 import msgspec
-from starlette.requests import HTTPConnection
-
 from holdfast.errors import UsageError
 from holdfast.settings import unknown_option
-from holdfast.web.users import User
 
-Authenticate = Callable[[HTTPConnection], "User | None | Awaitable[User | None]"]
-"""Finds the user of a request; None refuses it."""
 Live = Literal["stream", "poll", "off"]
 LIVE: Final = ("stream", "poll", "off")
 

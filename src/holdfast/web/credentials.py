@@ -1,0 +1,153 @@
+"""Passwords and tokens of a users file, and how often they may be tried.
+
+A line of the file is `name:role:secret`, `#` begins a comment. The secret is that of `hash_password` for a person, that of
+`hash_token` for a program; behind a further `:` an ISO date may stand on which it ends.
+"""
+
+import base64
+import hashlib
+import hmac
+import secrets
+import time
+from collections import deque
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from holdfast.errors import UsageError
+from holdfast.web.users import ROLES, User
+
+_COST: Final = 1 << 14
+_BLOCK: Final = 8
+TRIES, TRY_SECONDS = 5, 60.0
+"""So many wrong passwords in so many seconds are allowed from one address."""
+_MOST_ADDRESSES: Final = 10_000
+
+
+def hash_password(password: str) -> str:
+    """Return what a users file holds of a password, by scrypt with a salt of its own."""
+    salt = secrets.token_bytes(16)
+    return f"scrypt${_text(salt)}${_text(_scrypt(password, salt))}"
+
+
+def hash_token(token: str) -> str:
+    """Return what a users file holds of a token. A token is long and random, so a plain digest is enough."""
+    return f"sha256${hashlib.sha256(token.encode()).hexdigest()}"
+
+
+def _scrypt(password: str, salt: bytes) -> bytes:
+    return hashlib.scrypt(password.encode(), salt=salt, n=_COST, r=_BLOCK, p=1, dklen=32)
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """A line of a users file. `ends` is in epoch seconds, 0 for never."""
+
+    user: User
+    secret: str
+    ends: float = 0.0
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it has not ended yet."""
+        return not self.ends or self.ends > time.time()
+
+    def is_password(self, password: str) -> bool:
+        """Return whether this is the password; takes about the same time whether it is or not."""
+        kind, _, rest = self.secret.partition("$")
+        salt, _, digest = rest.partition("$")
+        return kind == "scrypt" and hmac.compare_digest(_scrypt(password, _bytes(salt)), _bytes(digest))
+
+
+def read_users(path: Path) -> dict[str, Credential]:
+    """Return the credentials of a users file by name. Raises UsageError for a line that is none, OSError."""
+    if path.stat().st_mode & 0o007:
+        raise UsageError(f"{path}: every user of this machine may read or write it; chmod 600 it")
+    return parsed_users(path.read_text(encoding="utf-8"), str(path))
+
+
+def parsed_users(text: str, where: str) -> dict[str, Credential]:
+    """Return the credentials of the text of a users file. Raises UsageError with the number of a line that is none."""
+    found: dict[str, Credential] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        words = [word.strip() for word in line.split(":", 3)]
+        role = next((one for one in ROLES if len(words) > 2 and one == words[1]), None)
+        if role is None or not words[0] or not words[2].startswith(("scrypt$", "sha256$")):
+            raise UsageError(
+                f"{where}: line {number}: expected name:role:secret, with a role of {', '.join(ROLES)}"
+            )
+        ends = _moment(words[3], f"{where}: line {number}") if len(words) > 3 else 0.0
+        found[words[0]] = Credential(User(words[0], role), words[2], ends)
+    if not found:
+        raise UsageError(f"{where}: has no users")
+    return found
+
+
+def _moment(text: str, where: str) -> float:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{where}: expected a date such as 2027-01-31, got {text!r:.40}") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+class Credentials:
+    """The users of a file, and the failures of each address. A password that was right is not computed again for a while."""
+
+    def __init__(self, users: Mapping[str, Credential]) -> None:
+        self._users = users
+        self._by_token = {one.secret: one for one in users.values() if one.secret.startswith("sha256$")}
+        self._nobody = Credential(User("nobody"), hash_password(secrets.token_hex(16)))
+        self._right: dict[bytes, tuple[float, User]] = {}
+        self._failures: dict[str, deque[float]] = {}
+
+    def with_password(self, name: str, password: str, address: str) -> User | None:
+        """Return the user with that name and password; None if there is none, or the address failed too often."""
+        if self.is_barred(address):
+            return None
+        key = hashlib.sha256(f"{name}\0{password}".encode()).digest()
+        until, user = self._right.get(key, (0.0, None))
+        found = self._users.get(name, self._nobody)
+        if user is not None and until > time.monotonic() and found.is_valid:
+            return user
+        if not found.is_password(password) or not found.is_valid:
+            self._note_failure(address)
+            return None
+        if len(self._right) > 1000:
+            self._right.clear()
+        self._right[key] = (time.monotonic() + 300, found.user)
+        return found.user
+
+    def with_token(self, token: str, address: str) -> User | None:
+        """Return the user, or program, that has that token."""
+        if self.is_barred(address):
+            return None
+        found = self._by_token.get(hash_token(token))
+        if found is None or not found.is_valid:
+            self._note_failure(address)
+            return None
+        return found.user
+
+    def is_barred(self, address: str) -> bool:
+        """Return whether an address failed too often in the last minute."""
+        recent = self._failures.get(address)
+        while recent and recent[0] < time.monotonic() - TRY_SECONDS:
+            recent.popleft()
+        return recent is not None and len(recent) >= TRIES
+
+    def _note_failure(self, address: str) -> None:
+        if len(self._failures) >= _MOST_ADDRESSES:
+            self._failures.clear()
+        self._failures.setdefault(address, deque(maxlen=TRIES)).append(time.monotonic())
