@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from holdfast.client.topics.subscriptions import AsyncScheduler, Scheduler
     from holdfast.code.outcomes import Failed, Moved, Retry
     from holdfast.code.retrying import retry
+    from holdfast.web import create_app
 
 __version__ = "0.2.0"
 
@@ -86,6 +87,7 @@ _LAZY = {
     "Moved": "holdfast.code.outcomes",
     "Retry": "holdfast.code.outcomes",
     "as_completed": "holdfast.client.completion",
+    "create_app": "holdfast.web",
     "current_async_job": "holdfast.client.handles",
     "current_job": "holdfast.client.handles",
     "retry": "holdfast.code.retrying",
@@ -165,6 +167,7 @@ __all__ = [
     "WorkError",
     "WrongState",
     "as_completed",
+    "create_app",
     "current_async_job",
     "current_job",
     "gather",

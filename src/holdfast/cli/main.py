@@ -32,6 +32,7 @@ COMMANDS = {
     "topics": "Show, put, delete and pull delayed messages.",
     "tags": "List the tags of jobs.",
     "audit": "Show what operators did.",
+    "web": "Serve the web UI and its JSON API.",
     "store": "Start, stop and show the embedded store.",
     "config": "Read and write the settings kept in the store.",
     "put": "Put jobs by the name of their code.",

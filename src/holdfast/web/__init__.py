@@ -2,9 +2,10 @@
 
 from holdfast.web import create_app
 ui = create_app(client)        # an ASGI application: run it with uvicorn, or mount it
+ui = create_wsgi_app(client)   # the same for Flask, and Django under WSGI
 """
 
-from holdfast.web.app import create_app
+from holdfast.web.app import create_app, create_wsgi_app
 from holdfast.web.users import User
 
-__all__ = ["User", "create_app"]
+__all__ = ["User", "create_app", "create_wsgi_app"]

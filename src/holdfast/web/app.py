@@ -1,9 +1,10 @@
 """The application: `create_app` puts pages, their JSON twins, actions, the live stream and files together."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any, Final, Unpack
+from typing import Any, Final, Unpack, cast
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -69,13 +70,26 @@ def create_app(client: object = None, **options: Unpack[AppOptions]) -> ASGIApp:
     site = Site(client_of(client), checked)
     faces = Faces(site, authentication(checked.auth))
     app = Starlette(
-        routes=faces.routes(), exception_handlers={HTTPException: faces.http_error, Exception: faces.error}
+        routes=faces.routes(),
+        exception_handlers={HTTPException: faces.http_error, Exception: faces.error},
+        lifespan=faces.lifespan,
     )
     for kind, _ in _STATUS:
         app.add_exception_handler(kind, faces.error)
     app.add_exception_handler(TooLarge, faces.too_large)
     app.state.site = site
     return Gate(app, checked)
+
+
+def create_wsgi_app(client: object = None, **options: Unpack[AppOptions]) -> Any:
+    """Return the same as a WSGI application, for Flask, or Django under WSGI. Raises UsageError.
+
+    Pages ask for new numbers every few seconds (`live="poll"`), because each open stream would keep a thread of the server.
+    """
+    from a2wsgi import ASGIMiddleware
+
+    given: AppOptions = {"live": "poll", **options}
+    return ASGIMiddleware(cast("Any", create_app(client, **given)))
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -86,6 +100,12 @@ class Faces:
 
     def __init__(self, site: Site, auth: Authentication) -> None:
         self.site, self.auth = site, auth
+
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncGenerator[None]:
+        """Close everything when the server ends, where it reports that."""
+        yield
+        await self.site.close()
 
     def routes(self) -> list[BaseRoute]:
         """Return all routes; names come last, so that they may have any characters."""

@@ -132,6 +132,13 @@ class Hub:
         finally:
             self._streams.discard(stream)
 
+    async def close(self) -> None:
+        """End the poller, and with it all streams."""
+        for stream in self._streams:
+            stream.send("bye", {"after": 2})
+        if self._poller is not None and self._loop is asyncio.get_running_loop():
+            await cancelled(self._poller)
+
     async def _awake(self) -> None:
         """Start the poller if it does not run, and wait for the first numbers."""
         loop = asyncio.get_running_loop()
@@ -148,9 +155,7 @@ class Hub:
                 await asyncio.sleep(5.0 if len(self.counters) > _MANY * len(_STATES) else 1.0)
                 await self._look()
         finally:
-            listening.cancel()
-            with suppress(asyncio.CancelledError):
-                await listening
+            await cancelled(listening)
 
     async def _look(self) -> None:
         try:
@@ -184,7 +189,7 @@ class Hub:
         except HoldfastError as error:
             logger.warning("changes cannot be followed, pages update by their numbers only: %s", error)
         finally:
-            renewing.cancel()
+            await cancelled(renewing)
 
     async def _keep_watching(self) -> None:
         while True:
@@ -203,6 +208,13 @@ class Hub:
                 stream.send("tick", dict(numbers))
             if keys:
                 stream.send("change", {"k": sorted(keys), "v": self.version})
+
+
+async def cancelled(task: "asyncio.Task[None]") -> None:
+    """Cancel a task and wait until it has ended."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 def _event(kind: str, content: Any) -> bytes:

@@ -1,16 +1,14 @@
 """Run operations on many jobs in the background of the application, and take over those that nobody runs any more."""
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from holdfast.console.handles import AsyncConsole
 from holdfast.console.operation_spec import Spec
 from holdfast.console.operations import Running
 from holdfast.errors import HoldfastError
 from holdfast.logs import logger
-
-if TYPE_CHECKING:
-    from holdfast.web.live import Hub
+from holdfast.web.live import Hub, cancelled
 
 _LOOK: Final = 20.0
 _MOST: Final = 8
@@ -19,7 +17,7 @@ _MOST: Final = 8
 class Operations:
     """The operations that this process runs, by id."""
 
-    def __init__(self, hub: "Hub") -> None:
+    def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._watch: asyncio.Task[None] | None = None
@@ -62,6 +60,13 @@ class Operations:
             self._watch = asyncio.get_running_loop().create_task(
                 self._take_over(console), name="holdfast-web-operations"
             )
+
+    async def close(self) -> None:
+        """Stop working in this process; what is under way is taken over by another one."""
+        mine = [task for task in (self._watch, *self._tasks.values()) if task is not None]
+        for task in mine:
+            if task.get_loop() is asyncio.get_running_loop():
+                await cancelled(task)
 
     async def _take_over(self, console: AsyncConsole) -> None:
         """Take over operations whose process ended, one after the other, as long as the application runs."""

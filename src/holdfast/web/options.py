@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, TypedDict
 
 import msgspec
+
 from holdfast.errors import UsageError
 from holdfast.settings import unknown_option
 

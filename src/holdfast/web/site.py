@@ -31,6 +31,12 @@ class Site:
         self.hub = Hub(client)
         self.operations = Operations(self.hub)
 
+    async def close(self) -> None:
+        """End the background work and the connections. Operations go on elsewhere, or when somebody resumes them."""
+        await self.hub.close()
+        await self.operations.close()
+        await self.client.close()
+
 
 def client_of(given: object) -> AsyncClient:
     """Return the client of the application: of the same store and namespace as a client, of a URL, or of the environment.

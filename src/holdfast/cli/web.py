@@ -1,0 +1,295 @@
+"""`holdfast web`: the web UI and its JSON API, in the background or in the foreground."""
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import time
+import webbrowser
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from holdfast.cli.connection import Place, store_options
+from holdfast.cli.examples import examples
+from holdfast.cli.output import echo_text, json_option, print_json
+from holdfast.errors import HoldfastError, UsageError
+
+_PATIENCE: Final = 30.0
+_MODES: Final = ("token", "none", "basic", "bearer", "proxy")
+_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+
+
+@examples(
+    "holdfast web",
+    "holdfast web -S",
+    "holdfast web -F --bind 0.0.0.0 --auth basic --users users.txt",
+    "holdfast web --read-only --port 8000",
+    "holdfast web -K",
+)
+@click.command()
+@click.option("-F", "--foreground", is_flag=True, help="Stay in the foreground.")
+@click.option(
+    "-S",
+    "--status",
+    "show",
+    is_flag=True,
+    help="Print the URL and pid of the running server; exit code 1 if none runs.",
+)
+@click.option("-K", "--kill", "stop", is_flag=True, help="Stop the running server.")
+@click.option(
+    "-p", "--port", type=click.IntRange(1, 65535), help="Port [default: 5678, or the next free one]."
+)
+@click.option(
+    "-o",
+    "--bind",
+    "--host",
+    "host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address to listen on.",
+)
+@click.option(
+    "--auth",
+    type=click.Choice(_MODES),
+    default="token",
+    show_default=True,
+    help="How users are known. token: by a link that is printed, on this machine only; none: everybody on this machine; basic: "
+    "names and passwords of --users; bearer: tokens of --users; proxy: a server in front, see --proxy.",
+)
+@click.option(
+    "--users",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of users: lines of name:role:secret.",
+)
+@click.option(
+    "--hash-password",
+    is_flag=True,
+    help="Read a password from standard input, print the secret for --users, and end.",
+)
+@click.option(
+    "--proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Address of a server in front whose headers are believed; may be repeated.",
+)
+@click.option("--read-only", is_flag=True, help="Allow no changes.")
+@click.option(
+    "--redact",
+    multiple=True,
+    metavar="RULE",
+    help="Mask a path (*.password) or, after re:, a pattern in the data of jobs; may be repeated.",
+)
+@click.option("--prefix", default="", metavar="PATH", help="Path below which everything lies, such as /jobs.")
+@click.option(
+    "--allowed-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Host name under which it may be reached; may be repeated [default: any].",
+)
+@click.option(
+    "--environment", default="", metavar="NAME", help="Name shown beside the title, such as production."
+)
+@click.option(
+    "--live",
+    type=click.Choice(("stream", "poll", "off")),
+    default="stream",
+    show_default=True,
+    help="How pages update themselves.",
+)
+@click.option(
+    "--seed-data", is_flag=True, help="Fill a namespace of its own with sample jobs first; implies -F."
+)
+@click.option("-L", "--no-launch", is_flag=True, help="Do not open a browser.")
+@click.option(
+    "--app-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory of the pid, secret and log [default: holdfast/web in your state directory].",
+)
+@store_options
+@json_option
+def web(
+    place: Place,
+    foreground: bool,
+    show: bool,
+    stop: bool,
+    hash_password: bool,
+    app_dir: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Serve the web UI and its JSON API.
+
+    It goes to the background, and its URL and pid are printed. Without --auth the URL has a token that works once, and is
+    then traded for a session. It listens on this machine only, unless --bind and --auth say otherwise.
+    """
+    serving = _serving()
+    folder = serving.Folder(app_dir)
+    if hash_password:
+        _print_hash()
+    elif show:
+        _show(folder, as_json)
+    elif stop:
+        _stop(folder, as_json)
+    elif foreground or options["seed_data"]:
+        _serve(place, folder, options)
+    else:
+        _start(place, folder, options, as_json)
+
+
+def _serving() -> Any:
+    try:
+        from holdfast.web import serving
+    except ImportError as error:
+        raise UsageError(
+            f"the web UI needs more packages ({error.name}): pip install 'holdfast[web]'"
+        ) from None
+    return serving
+
+
+def _print_hash() -> None:
+    from holdfast.web.credentials import hash_password
+
+    password = sys.stdin.readline().rstrip("\n")
+    if not password:
+        raise UsageError("expected a password on standard input")
+    click.echo(hash_password(password))
+
+
+# Show, stop, start.
+
+
+def _show(folder: Any, as_json: bool) -> None:
+    found = folder.running()
+    if as_json:
+        print_json(
+            {
+                "running": found is not None,
+                "pid": found and found.pid,
+                "url": found and _link(folder, found.url),
+            }
+        )
+    else:
+        echo_text(
+            "the web UI does not run" if found is None else f"{_link(folder, found.url)}  pid {found.pid}"
+        )
+    sys.exit(0 if found else 1)
+
+
+def _link(folder: Any, url: str) -> str:
+    """Return the URL to open: with a new token, if the server works with tokens."""
+    from holdfast.web.sessions import Sessions
+
+    uses_tokens = (folder.path / "web.token").exists()
+    return f"{url}login?token={Sessions(folder.secret()).link_token()}" if uses_tokens else url
+
+
+def _stop(folder: Any, as_json: bool) -> None:
+    found = folder.stop()
+    if as_json:
+        print_json({"stopped": found is not None, "pid": found and found.pid})
+        return
+    echo_text("the web UI does not run" if found is None else f"stopped, pid {found.pid}")
+
+
+def _start(place: Place, folder: Any, options: dict[str, Any], as_json: bool) -> None:
+    running = folder.running()
+    if running is not None:
+        raise HoldfastError(
+            f"the web UI runs already, pid {running.pid}: {running.url}; holdfast web -K stops it"
+        )
+    _check(place, options)
+    folder.make()
+    log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(log, "wb") as file:
+        words = [sys.executable, "-m", "holdfast.cli.main", *sys.argv[1:], "--foreground", "--no-launch"]
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+        )
+    until = time.monotonic() + _PATIENCE
+    while (found := folder.running()) is None or found.pid != process.pid:
+        if process.poll() is not None or time.monotonic() > until:
+            tail = folder.log.read_text(errors="replace").strip().splitlines()[-1:] or ["nothing was logged"]
+            raise HoldfastError(f"the web UI did not start: {tail[0].removeprefix('holdfast: ')}")
+        time.sleep(0.05)
+    _announce(_link(folder, found.url), found.pid, as_json, launch=not options["no_launch"])
+
+
+def _announce(url: str, pid: int, as_json: bool, *, launch: bool) -> None:
+    if as_json:
+        print_json({"url": url, "pid": pid})
+        return
+    click.echo(
+        f"{url}\nThe web UI runs in the background, pid {pid}. holdfast web -S prints a new link, -K stops it."
+    )
+    if launch and sys.stdout.isatty() and (os.environ.get("DISPLAY") or sys.platform == "darwin"):
+        with contextlib.suppress(webbrowser.Error):
+            webbrowser.open(url)
+
+
+# Serve.
+
+
+def _check(place: Place, options: dict[str, Any]) -> Any:
+    """Return the way to know users. Raises UsageError for options that do not go together."""
+    mode, host = options["auth"], options["host"]
+    if mode in ("token", "none") and host not in _LOOPBACK:
+        raise UsageError(
+            f"--bind {host} with --auth {mode}: other machines could reach it; choose --auth basic, bearer or proxy"
+        )
+    if mode in ("basic", "bearer") and options["users"] is None:
+        raise UsageError(f"--auth {mode} needs --users FILE, with lines of name:role:secret")
+    if mode == "proxy" and not options["proxy"]:
+        raise UsageError("--auth proxy needs --proxy ADDRESS, the address of the server in front")
+    prefix = options["prefix"]
+    if prefix and (not prefix.startswith("/") or prefix.endswith("/") or "//" in prefix):
+        raise UsageError(f"--prefix: expected a path such as /jobs, got {prefix!r:.80}")
+    with place.unchecked():
+        return mode
+
+
+def _authentication(mode: str, folder: Any, options: dict[str, Any]) -> Any:
+    from holdfast.web import auth
+    from holdfast.web.credentials import Credentials, read_users
+    from holdfast.web.sessions import Sessions
+
+    sessions = Sessions(folder.secret())
+    if mode == "basic":
+        return auth.Passwords(Credentials(read_users(options["users"])))
+    if mode == "bearer":
+        return auth.Tokens(Credentials(read_users(options["users"])), sessions)
+    if mode == "proxy":
+        return auth.Proxy(options["proxy"])
+    return auth.LoopbackOnly() if mode == "none" else auth.TokenLink(sessions)
+
+
+def _serve(place: Place, folder: Any, options: dict[str, Any]) -> None:
+    from holdfast.web import create_app, serving
+
+    mode = _check(place, options)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    with place.unchecked() as client:
+        app: Any = create_app(
+            client,
+            auth=_authentication(mode, folder, options),
+            read_only=options["read_only"],
+            redact=options["redact"],
+            environment=options["environment"],
+            live=options["live"],
+            hosts=options["hosts"],
+            trusted_proxies=options["proxy"],
+        )
+    prefix = options["prefix"]
+    listening = serving.bound(options["host"], options["port"])
+    url = serving.url_of(listening, prefix)
+    mark = folder.path / "web.token"
+    with folder.claimed(url):
+        mark.touch(mode=0o600) if mode == "token" else mark.unlink(missing_ok=True)
+        if not options["no_launch"]:
+            click.echo(f"{_link(folder, url)}\nCtrl-C stops it.")
+        proxies = ",".join(options["proxy"])
+        serving.serve(serving.Below(app, prefix) if prefix else app, listening, proxies)

@@ -1,0 +1,301 @@
+"""Who may use the application: hosts, other sites, roles, links, passwords, tokens, a server in front."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.requests import HTTPConnection
+from starlette.testclient import TestClient
+
+from holdfast import Client, UsageError
+from holdfast.web import User, auth, create_app
+from holdfast.web.credentials import TRIES, Credentials, hash_password, hash_token, parsed_users, read_users
+from holdfast.web.sessions import Sessions
+
+Browse = Callable[..., TestClient]
+PAUSE = "/api/v1/queues/pause"
+
+
+def as_user(role: str) -> Callable[[HTTPConnection], User]:
+    return lambda _: User("ada", role)  # type: ignore[arg-type]
+
+
+# Other sites.
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Site": "", "Origin": "http://testserver"},
+    ],
+)
+def test_a_change_from_a_page_of_another_site_is_refused(web: TestClient, headers: dict[str, str]) -> None:
+    found = web.post(PAUSE, json={"name": ["q"]}, headers=headers)
+    assert (found.status_code, "another site" in found.text) == (403, True)
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://testserver", 200),
+        ("https://testserver", 403),
+        ("http://testserver:81", 403),
+        ("http://evil.example", 403),
+        ("null", 403),
+        (None, 403),
+    ],
+)
+def test_without_fetch_metadata_the_origin_has_to_be_that_of_the_request(
+    client: Client, origin: str | None, status: int
+) -> None:
+    with TestClient(create_app(client)) as browser:
+        headers = {} if origin is None else {"Origin": origin}
+        assert browser.post(PAUSE, json={"name": ["q"]}, headers=headers).status_code == status
+
+
+def test_a_bearer_token_without_a_cookie_needs_no_origin(client: Client) -> None:
+    users = Credentials(parsed_users(f"robot:operator:{hash_token('t0ken')}", "users"))
+    app = create_app(client, auth=auth.Tokens(users, Sessions(b"s" * 32)))
+    with TestClient(app) as program:
+        headers = {"Authorization": "Bearer t0ken"}
+        assert program.post(PAUSE, json={"name": ["q"]}, headers=headers).status_code == 200
+        with_cookie = {**headers, "Cookie": "a=b"}
+        assert program.post(PAUSE, json={"name": ["q"]}, headers=with_cookie).status_code == 403
+
+
+# Hosts.
+
+
+def test_without_authentication_a_foreign_name_of_this_machine_is_refused(web: TestClient) -> None:
+    assert web.get("/api/v1/queues").status_code == 200
+    found = web.get("/api/v1/queues", headers={"Host": "evil.example:5678"})
+    assert (found.status_code, found.json()["status"]) == (403, 403)
+
+
+def test_other_hosts_than_the_allowed_ones_are_refused(browse: Browse) -> None:
+    browser = browse(hosts=["jobs.example"], auth=as_user("viewer"))
+    assert browser.get("/api/v1/queues", headers={"Host": "jobs.example:8080"}).status_code == 200
+    assert browser.get("/api/v1/queues", headers={"Host": "other.example"}).status_code == 403
+
+
+def test_every_response_has_the_headers_of_security(web: TestClient) -> None:
+    for path in ("/api/v1/queues", "/nope", "/static/x/nope.js", "/act/queues/nope"):
+        found = web.get(path)
+        policy = found.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "require-trusted-types-for 'script'" in policy
+        assert found.headers["x-frame-options"] == "DENY"
+        assert found.headers["x-content-type-options"] == "nosniff"
+
+
+# Roles.
+
+
+def test_every_action_is_refused_to_a_viewer_and_in_a_read_only_application(
+    browse: Browse, client: Client
+) -> None:
+    from holdfast.web.pages import TABLE
+
+    client.queues["q"].put("K", {})
+    for browser in (browse(auth=as_user("viewer")), browse(read_only=True)):
+        for noun, verb in TABLE.actions:
+            for path in (f"/act/{noun}/{verb}", f"/api/v1/{noun}/{verb}"):
+                found = browser.post(path, **({"data": {}} if path.startswith("/act") else {"json": {}}))
+                assert found.status_code == 403, path
+    assert client.queues["q"].counts()["waiting"] == 1
+
+
+def test_an_operator_may_not_do_what_needs_an_administrator(browse: Browse) -> None:
+    from holdfast.web.pages import TABLE
+
+    browser = browse(auth=as_user("operator"))
+    for action in TABLE.actions.values():
+        found = browser.post(f"/api/v1/{action.noun}/{action.verb}", json={})
+        assert (found.status_code == 403) == (action.role == "admin"), (action.noun, action.verb)
+
+
+def test_who_asks_is_what_the_audit_log_says(browse: Browse, client: Client) -> None:
+    assert (
+        browse(auth=as_user("operator")).post(PAUSE, json={"name": ["q"], "reason": "deploy"}).status_code
+        == 200
+    )
+    [line] = client.audit.lines(count=1)
+    assert (line.who, line.what, line.target) == ("ada", "pause", "q")
+
+
+# Links.
+
+
+def test_a_link_logs_in_once_and_gives_a_session(client: Client) -> None:
+    sessions = Sessions(b"s" * 32)
+    with TestClient(create_app(client, auth=auth.TokenLink(sessions))) as browser:
+        assert browser.get("/api/v1/queues").status_code == 401
+        link = f"/login?token={sessions.link_token()}"
+        assert browser.get(link, follow_redirects=False).status_code == 303
+        assert browser.get("/api/v1/queues").status_code == 200
+        browser.cookies.clear()
+        assert browser.get(link, follow_redirects=False).status_code == 401
+        assert browser.get("/api/v1/queues").status_code == 401
+
+
+def test_a_session_of_another_secret_or_a_changed_one_is_none(client: Client) -> None:
+    sessions = Sessions(b"s" * 32)
+    with TestClient(create_app(client, auth=auth.TokenLink(sessions))) as browser:
+        browser.get(f"/login?token={sessions.link_token()}", follow_redirects=False)
+        [(name, value)] = browser.cookies.items()
+        for forged in (value.replace("admin", "viewer"), value[:-1] + "0", "", "a.b.c.d"):
+            browser.cookies.clear()
+            browser.cookies.set(name, forged)
+            assert browser.get("/api/v1/queues").status_code == 401, forged
+
+
+def test_a_link_that_is_too_old_is_refused() -> None:
+    sessions = Sessions(b"s" * 32)
+    assert not sessions.take_link(sessions.link_token(-1))
+    assert not Sessions(b"t" * 32).take_link(sessions.link_token())
+
+
+# Passwords and tokens.
+
+USERS = f"""
+# who may do what
+ada:admin:{hash_password("correct horse")}
+robot:viewer:{hash_token("t0ken")}
+gone:viewer:{hash_token("0ld")}:2020-01-01
+"""
+
+
+def test_a_password_is_asked_for_and_checked(client: Client) -> None:
+    app = create_app(client, auth=auth.Passwords(Credentials(parsed_users(USERS, "users"))))
+    with TestClient(app) as browser:
+        asked = browser.get("/api/v1/queues")
+        assert (asked.status_code, asked.headers["www-authenticate"][:5]) == (401, "Basic")
+        assert browser.get("/api/v1/queues", auth=("ada", "correct horse")).status_code == 200
+        assert browser.get("/api/v1/queues", auth=("ada", "wrong")).status_code == 401
+        assert browser.get("/api/v1/queues", auth=("eve", "correct horse")).status_code == 401
+
+
+def test_after_some_wrong_passwords_an_address_has_to_wait(client: Client) -> None:
+    app = create_app(client, auth=auth.Passwords(Credentials(parsed_users(USERS, "users"))))
+    with TestClient(app) as browser:
+        found = [browser.get("/api/v1/queues", auth=("ada", str(n))).status_code for n in range(TRIES)]
+        assert found == [*[401] * (TRIES - 1), 429]
+        barred = browser.get("/api/v1/queues", auth=("ada", "correct horse"))
+        assert (barred.status_code, barred.headers["retry-after"]) == (429, "60")
+
+
+def test_a_token_that_has_ended_is_refused(client: Client) -> None:
+    app = create_app(client, auth=auth.Tokens(Credentials(parsed_users(USERS, "users")), Sessions(b"s" * 32)))
+    with TestClient(app) as program:
+        for token, status in (("t0ken", 200), ("0ld", 401), ("", 401)):
+            headers = {"Authorization": f"Bearer {token}"}
+            assert program.get("/api/v1/queues", headers=headers).status_code == status
+
+
+def test_a_browser_trades_a_token_for_a_session(client: Client) -> None:
+    app = create_app(client, auth=auth.Tokens(Credentials(parsed_users(USERS, "users")), Sessions(b"s" * 32)))
+    with TestClient(app, headers={"Sec-Fetch-Site": "same-origin"}) as browser:
+        found = browser.get("/queues", follow_redirects=False)
+        assert (found.status_code, found.headers["location"]) == (303, "/login")
+        assert browser.post("/login", data={"token": "<b>"}).status_code == 401
+        assert browser.post("/login", data={"token": "t0ken"}, follow_redirects=False).status_code == 303
+        assert browser.get("/api/v1/queues").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ada",
+        "ada:king:scrypt$a$b",
+        "ada:admin:plain",
+        ":admin:scrypt$a$b",
+        "ada:admin:scrypt$a$b:tomorrow",
+        "",
+    ],
+)
+def test_a_line_that_is_no_user_is_refused_with_its_number(line: str) -> None:
+    with pytest.raises(UsageError, match=r"users: (line 2: expected|has no users)"):
+        parsed_users(f"# a comment\n{line}", "users")
+
+
+def test_a_users_file_that_all_may_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    path.write_text(USERS)
+    path.chmod(0o604)
+    with pytest.raises(UsageError, match="chmod 600"):
+        read_users(path)
+    path.chmod(0o600)
+    assert set(read_users(path)) == {"ada", "robot", "gone"}
+
+
+# A server in front.
+
+
+def test_headers_of_a_server_in_front_count_only_from_its_address_and_with_its_secret(client: Client) -> None:
+    ways: list[tuple[Any, dict[str, str], int]] = [
+        (auth.Proxy(["testclient"]), {"X-Forwarded-User": "ada"}, 200),
+        (auth.Proxy(["10.0.0.1"]), {"X-Forwarded-User": "ada"}, 401),
+        (auth.Proxy(["testclient"]), {}, 401),
+        (auth.Proxy(["testclient"], secret="s"), {"X-Forwarded-User": "ada"}, 401),
+        (auth.Proxy(["testclient"], secret="s"), {"X-Forwarded-User": "ada", "X-Holdfast-Secret": "s"}, 200),
+    ]
+    for way, headers, status in ways:
+        with TestClient(create_app(client, auth=way)) as browser:
+            assert browser.get("/api/v1/queues", headers=headers).status_code == status
+
+
+def test_a_server_in_front_gives_no_role_that_does_not_exist(client: Client) -> None:
+    with TestClient(create_app(client, auth=auth.Proxy(["testclient"]))) as browser:
+        headers = {"X-Forwarded-User": "ada", "X-Forwarded-Role": "root", "Sec-Fetch-Site": "same-origin"}
+        assert browser.post(PAUSE, json={"name": ["q"]}, headers=headers).status_code == 403
+        headers["X-Forwarded-Role"] = "operator"
+        assert browser.post(PAUSE, json={"name": ["q"]}, headers=headers).status_code == 200
+
+
+# What is too large, or no JSON.
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"x" * (1 << 21), "application/json", 413),
+        (b"{", "application/json", 400),
+        (b'{"name": 3}', "application/json", 400),
+        (b"name=q", "text/plain", 415),
+        (b"[" * 100_000, "application/json", 400),
+        (b"\xff\xfe", "application/json", 400),
+    ],
+)
+def test_a_body_that_cannot_be_read_gets_a_problem_document(
+    web: TestClient, body: bytes, kind: str, status: int
+) -> None:
+    found = web.post(PAUSE, content=body, headers={"Content-Type": kind})
+    assert (found.status_code, found.json()["status"]) == (status, status)
+
+
+def test_a_long_query_is_refused(web: TestClient) -> None:
+    assert web.get("/api/v1/jobs", params={"q": "x" * 9000}).status_code == 414
+
+
+def test_unknown_options_and_values_of_the_wrong_type_are_usage_errors(client: Client) -> None:
+    for options in ({"readonly": True}, {"live": "often"}, {"redact": 5}, {"auth": 5}, {"redact": ["re:("]}):
+        with pytest.raises(UsageError):
+            create_app(client, **options)  # type: ignore[arg-type]
+    with pytest.raises(UsageError):
+        create_app(5)
+
+
+def test_a_session_ends(monkeypatch: pytest.MonkeyPatch, client: Client) -> None:
+    sessions = Sessions(b"s" * 32)
+    with TestClient(create_app(client, auth=auth.TokenLink(sessions))) as browser:
+        browser.get(f"/login?token={sessions.link_token()}", follow_redirects=False)
+        assert browser.get("/api/v1/queues").status_code == 200
+        later = time.time() + 13 * 3600
+        monkeypatch.setattr("holdfast.web.sessions.time.time", lambda: later)
+        assert browser.get("/api/v1/queues").status_code == 401
