@@ -1,0 +1,273 @@
+"""Small drawings as SVG. Colours are classes of the style sheet; positions across are in percent, so that text keeps its size."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from markupsafe import Markup
+
+from holdfast.printable import printable_json
+
+Moments = Sequence[tuple[float, int]]
+"""Durations in seconds, each with how often it was measured."""
+
+_WIDTH, _HEIGHT = 96, 24
+_EDGES: Final = (
+    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 21_600, 86_400,
+    172_800, 604_800,
+)  # fmt: skip
+"""The ends of the bars of a histogram, in seconds; the last bar has no end."""
+_LABELS: Final = {0.001: "1 ms", 0.01: "10 ms", 0.1: "100 ms", 1: "1 s", 10: "10 s", 60: "1 m", 600: "10 m", 3600: "1 h", 86_400: "1 d", 604_800: "7 d"}  # fmt: skip
+_TOP, _BARS, _AXIS = 22, 130, 152
+_FEWEST: Final = 8
+_NODE_WIDTH, _NODE_HEIGHT, _GAP_X, _GAP_Y = 188, 44, 56, 12
+_MOST_IN_LAYER: Final = 12
+
+
+def _join(parts: Sequence[Markup]) -> Markup:
+    return Markup("").join(parts)
+
+
+def sparkline(values: Sequence[float], color: str = "running") -> Markup:
+    """Return a line of values, 96 pixels wide, from zero to the largest; a flat line if there is nothing."""
+    most = max(values, default=0)
+    if len(values) < 2 or most <= 0:
+        return Markup(
+            '<svg class="spark" aria-hidden="true"><path class="flat" d="M0 {y}H{x}"/></svg>'
+        ).format(y=_HEIGHT - 2, x=_WIDTH)
+    step = (_WIDTH - 4) / (len(values) - 1)
+    points = [(round(index * step, 1), round(_HEIGHT - 2 - value / most * (_HEIGHT - 4), 1)) for index, value in enumerate(values)]  # fmt: skip
+    line = "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
+    end_x, end_y = points[-1]
+    return Markup(
+        '<svg class="spark c-{color}" aria-hidden="true"><path class="area" d="{line}V{base}H0Z"/><path d="{line}"/>'
+        '<circle cx="{x}" cy="{y}" r="2"/></svg>'
+    ).format(color=color, line=line, base=_HEIGHT, x=end_x, y=end_y)
+
+
+# Histograms.
+
+
+def histogram(
+    moments: Moments,
+    p50: float | None = None,
+    p95: float | None = None,
+    earlier: Moments = (),
+    color: str = "running",
+    label: str = "",
+) -> Markup:
+    """Return bars on a logarithmic scale of durations, those of an earlier day as outlines, and where p50 and p95 lie."""
+    now, past = _binned(moments), _binned(earlier)
+    used = [index for index in range(len(_EDGES) + 1) if now[index] or past[index]]
+    if not used:
+        return Markup('<p class="none">Nothing was measured on this day.</p>')
+    first, last = _range(used[0], used[-1])
+    width, most = 100 / (last - first + 1), max(*now, *past)
+    parts = [_bar(index, first, width, past[index], most, "past", "") for index in range(first, last + 1)]
+    parts += [
+        _bar(index, first, width, now[index], most, "bar", _between(index))
+        for index in range(first, last + 1)
+    ]
+    parts.append(Markup('<line x1="0" x2="100%" y1="{y}" y2="{y}"/>').format(y=_AXIS))
+    parts += [_axis_label(index, first, width) for index in range(first, last + 1) if _EDGES[index - 1 : index] and _EDGES[index - 1] in _LABELS]  # fmt: skip
+    parts += _quantiles([("p50", p50), ("p95", p95)], first, last, width)
+    return Markup('<svg class="histo c-{}" role="img" aria-label="{}">{}</svg>').format(
+        color, _described(label, now, p50, p95), _join(parts)
+    )
+
+
+def _range(first: int, last: int) -> tuple[int, int]:
+    """Return a range of bars that is wide enough to read as a distribution."""
+    while last - first + 1 < _FEWEST:
+        first, last = max(first - 1, 0), min(last + 1, len(_EDGES))
+    return first, last
+
+
+def _binned(moments: Moments) -> list[int]:
+    found = [0] * (len(_EDGES) + 1)
+    for seconds, count in moments:
+        found[_bin(seconds)] += count
+    return found
+
+
+def _bin(seconds: float) -> int:
+    return sum(edge < seconds for edge in _EDGES)
+
+
+def _between(index: int) -> str:
+    if index == 0:
+        return f"up to {_short(_EDGES[0])}"
+    low = _short(_EDGES[index - 1])
+    return f"over {low}" if index == len(_EDGES) else f"{low} to {_short(_EDGES[index])}"
+
+
+def _short(seconds: float) -> str:
+    for least, length, unit in ((86_400, 86_400, "d"), (3600, 3600, "h"), (60, 60, "m"), (1, 1, "s")):
+        if seconds >= least:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds * 1000:.3g} ms"
+
+
+def _bar(index: int, first: int, width: float, count: int, most: int, kind: str, title: str) -> Markup:
+    if not count:
+        return Markup("")
+    height = max(count / most * (_BARS - 6), 2)
+    inside = Markup("<title>{}: {:,}</title>").format(title, count) if title else ""
+    return Markup(
+        '<rect class="{}" x="{:.2f}%" width="{:.2f}%" y="{:.1f}" height="{:.1f}" rx="3">{}</rect>'
+    ).format(kind, (index - first + 0.1) * width, width * 0.8, _AXIS - height, height, inside)
+
+
+def _axis_label(index: int, first: int, width: float) -> Markup:
+    return Markup('<text x="{:.2f}%" y="{}" text-anchor="{}">{}</text>').format(
+        (index - first) * width,
+        _AXIS + 16,
+        "start" if index == first else "middle",
+        _LABELS[_EDGES[index - 1]],
+    )
+
+
+def _quantiles(
+    found: Sequence[tuple[str, float | None]], first: int, last: int, width: float
+) -> list[Markup]:
+    """Return lines at percentiles; the label of one at the right half stands to its left, so that it is not cut off."""
+    parts: list[Markup] = []
+    for name, seconds in found:
+        if seconds is None or seconds <= 0:
+            continue
+        across = (_place(seconds) - first) * width
+        is_right = across > 50
+        parts.append(
+            Markup(
+                '<line class="q" x1="{x:.2f}%" x2="{x:.2f}%" y1="4" y2="{y}"/>'
+                '<text class="q" x="{x:.2f}%" dx="{dx}" y="13" text-anchor="{anchor}">{name} {text}</text>'
+            ).format(x=min(max(across, 0), (last - first + 1) * width), y=_AXIS, dx=-5 if is_right else 5, anchor="end" if is_right else "start", name=name, text=_short(float(f"{seconds:.3g}")))
+        )  # fmt: skip
+    return parts
+
+
+def _place(seconds: float) -> float:
+    """Return where a duration lies, in bars from the first one."""
+    index = _bin(seconds)
+    low = _EDGES[index - 1] if index else 0
+    high = _EDGES[index] if index < len(_EDGES) else low * 2
+    return index + min((seconds - low) / (high - low), 1)
+
+
+def _described(label: str, now: Sequence[int], p50: float | None, p95: float | None) -> str:
+    text = f"{label or 'Distribution'}: {sum(now):,} jobs"
+    for name, seconds in (("median", p50), ("95th percentile", p95)):
+        if seconds is not None:
+            text += f", {name} {_short(float(f'{seconds:.3g}'))}"
+    return text
+
+
+# Strips and shares.
+
+
+def strip(times_ms: Sequence[float], from_ms: float, to_ms: float, color: str = "accent") -> Markup:
+    """Return points along a line of time with its hours."""
+    length = max(to_ms - from_ms, 1)
+    hours = [Markup('<text x="{}%" y="30" text-anchor="{}">{}</text>').format(share * 25, ("start", "middle", "middle", "middle", "end")[share], f"+{share * length / 14_400_000:g} h" if share else "now") for share in range(5)]  # fmt: skip
+    points = [
+        Markup('<circle cx="{:.2f}%" cy="10" r="3"/>').format((when - from_ms) / length * 100)
+        for when in times_ms
+        if from_ms <= when <= to_ms
+    ]
+    return Markup(
+        '<svg class="strip c-{}" role="img" aria-label="{} in this time"><line x1="0" x2="100%" y1="10" y2="10"/>{}{}</svg>'
+    ).format(color, len(points), _join(points), _join(hours))
+
+
+def share(parts: Sequence[tuple[str, int]]) -> Markup:
+    """Return a bar that is divided as numbers by state are."""
+    total = sum(count for _, count in parts)
+    rects: list[Markup] = []
+    at = 0.0
+    for state, count in parts:
+        width = count / total * 100 if total else 0
+        rects.append(Markup('<rect class="c-{}" x="{:.2f}%" width="{:.2f}%" height="8"><title>{}: {:,}</title></rect>').format(state, at, width, state, count))  # fmt: skip
+        at += width
+    said = ", ".join(f"{count} {state}" for state, count in parts if count) or "none"
+    return Markup('<svg class="share" role="img" aria-label="{}">{}</svg>').format(said, _join(rects))
+
+
+# Graphs.
+
+Node = tuple[str, str, str, str]
+"""A job in a graph: its id, its class, its state, its URL ("" for none)."""
+
+
+def layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[list[str]]:
+    """Return the nodes in columns: each one right of all that it comes after. Circles are cut where they close."""
+    before: dict[str, list[str]] = {node: [] for node in nodes}
+    for source, target in edges:
+        if source in before and target in before and source != target:
+            before[target].append(source)
+    depth = dict.fromkeys(before, 0)
+    for _ in range(min(len(before), 200)):  # longest paths; a circle would grow without end
+        changed = False
+        for node, sources in before.items():
+            least = max((depth[source] + 1 for source in sources), default=0)
+            if least > depth[node] and least < len(before):
+                depth[node], changed = least, True
+        if not changed:
+            break
+    columns: dict[int, list[str]] = {}
+    for node in before:
+        columns.setdefault(depth[node], []).append(node)
+    return [columns[index] for index in sorted(columns)]
+
+
+def graph(nodes: Sequence[Node], edges: Sequence[tuple[str, str]], own: str = "") -> Markup:
+    """Return a graph of jobs, left to right; of a column with many nodes the first twelve and how many more there are."""
+    found = {node[0]: node for node in nodes}
+    places, more = _placed(layers(list(found), edges), own)
+    high = max([y for _, y in places.values()] + [y for _, y, _ in more]) + _NODE_HEIGHT if places else 0
+    wide = max(x for x, _ in places.values()) + _NODE_WIDTH if places else 0
+    lines = [_edge(places[a], places[b]) for a, b in edges if a in places and b in places]
+    boxes = [_node(found[name], place, name == own) for name, place in places.items()]
+    rest = [Markup('<text class="small" x="{}" y="{}">and {} more</text>').format(x + 12, y + 18, count) for x, y, count in more]  # fmt: skip
+    return Markup('<svg class="graph" width="{w}" height="{h}" viewBox="-2 -2 {w} {h}">{}{}{}</svg>').format(
+        _join(lines), _join(boxes), _join(rest), w=wide + 4, h=high + 4
+    )
+
+
+def _placed(
+    columns: Sequence[Sequence[str]], own: str
+) -> tuple[Mapping[str, tuple[int, int]], list[tuple[int, int, int]]]:
+    kept = [sorted(column, key=lambda name: name != own)[:_MOST_IN_LAYER] for column in columns]
+    tallest = max((len(column) for column in kept), default=0)
+    places: dict[str, tuple[int, int]] = {}
+    more: list[tuple[int, int, int]] = []
+    for index, (column, shown) in enumerate(zip(columns, kept, strict=True)):
+        x = index * (_NODE_WIDTH + _GAP_X)
+        top = (tallest - len(shown)) * (_NODE_HEIGHT + _GAP_Y) // 2
+        for row, name in enumerate(shown):
+            places[name] = (x, top + row * (_NODE_HEIGHT + _GAP_Y))
+        if len(column) > len(shown):
+            more.append((x, top + len(shown) * (_NODE_HEIGHT + _GAP_Y), len(column) - len(shown)))
+    return places, more
+
+
+def _edge(source: tuple[int, int], target: tuple[int, int]) -> Markup:
+    x, y = source[0] + _NODE_WIDTH, source[1] + _NODE_HEIGHT // 2
+    to_x, to_y = target[0], target[1] + _NODE_HEIGHT // 2
+    half = max((to_x - x) // 2, 24)
+    return Markup('<path class="edge" d="M{} {}C{} {} {} {} {} {}"/>').format(x, y, x + half, y, to_x - half, to_y, to_x, to_y)  # fmt: skip
+
+
+def _node(node: Node, place: tuple[int, int], is_own: bool) -> Markup:
+    _, label, state, href = node
+    x, y = place
+    inside = Markup(
+        '<title>{label}, {state}</title><rect x="{x}" y="{y}" width="{w}" height="{h}" rx="8"/><circle class="c-{state}" cx="{cx}" cy="{cy}" r="4.5"/>'
+        '<text x="{tx}" y="{ty}">{cut}</text><text class="small" x="{tx}" y="{sy}">{state}</text>'
+    ).format(label=printable_json(label), state=state, x=x, y=y, w=_NODE_WIDTH, h=_NODE_HEIGHT, cx=x + 17, cy=y + 22, tx=x + 32, ty=y + 19, sy=y + 34, cut=_cut(label))  # fmt: skip
+    kind = Markup(' class="own"') if is_own else ""
+    return Markup('<a href="{}"{}>{}</a>').format(href, kind, inside) if href else Markup("<g{}>{}</g>").format(kind, inside)  # fmt: skip
+
+
+def _cut(label: str) -> str:
+    """Return the end of a class name, which tells it from others, as long as fits into a node."""
+    text = printable_json(label)
+    return text if len(text) <= 20 else "…" + text[-19:]
