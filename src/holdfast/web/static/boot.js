@@ -2,9 +2,13 @@
 "use strict";
 (() => {
   const root = document.documentElement;
-  const theme = localStorage.getItem("holdfast.theme");
-  if (theme === "light" || theme === "dark") root.dataset.theme = theme;
-  if (localStorage.getItem("holdfast.compact") === "on") root.classList.add("compact");
+  try {
+    const theme = localStorage.getItem("holdfast.theme");
+    if (theme === "light" || theme === "dark") root.dataset.theme = theme;
+    if (localStorage.getItem("holdfast.compact") === "on") root.classList.add("compact");
+  } catch {
+    // Storage is switched off: the theme is that of the system.
+  }
   if (new URLSearchParams(location.search).has("wall")) root.classList.add("wall");
   root.classList.add("scripted");
 

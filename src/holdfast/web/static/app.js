@@ -1,0 +1,865 @@
+// The script of the pages. They work without it: it adds live numbers, lists that update themselves, selection, dialogs, keys, charts.
+// Whatever it keeps is in `app`. Pages configure it by attributes, which templates/_macros.html writes.
+
+const $ = (selector, root = document) => root.querySelector(selector);
+const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+const page = $("meta[name=holdfast]").dataset;
+const root = document.documentElement;
+
+const app = {
+  numbers: {}, // the latest counters, by key
+  version: 0, // of the changes, for polling
+  heard: 0, // when the server was last heard of
+  timers: new WeakMap(), // of regions that will load again
+  offset: Number(page.now) ? Number(page.now) - Date.now() : 0, // what this clock is behind that of the store
+  lastPick: null,
+  row: null,
+  prefix: 0, // until when the key `g` counts
+};
+
+const choices = {
+  get(name, fallback = "") {
+    try {
+      return localStorage.getItem(`holdfast.${name}`) ?? fallback;
+    } catch {
+      return fallback; // storage is switched off
+    }
+  },
+  set(name, value) {
+    try {
+      localStorage.setItem(`holdfast.${name}`, value);
+    } catch {
+      // It then holds for this page only.
+    }
+  },
+};
+
+const element = (tag, attributes = {}, ...children) => {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+};
+
+const icon = (name) => {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+  svg.setAttribute("class", "i");
+  svg.setAttribute("aria-hidden", "true");
+  use.setAttribute("href", `#i-${name}`);
+  svg.append(use);
+  return svg;
+};
+
+// Numbers and times, as formatting.py writes them.
+
+const THIN = "\u202f";
+const UNITS = [[86_400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
+
+const formatNumber = (value) => {
+  const text = Number.isInteger(value) ? String(value) : Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
+  const [whole, part] = text.replace("-", "\u2212").split(".");
+  return whole.replace(/\B(?=(\d{3})+$)/g, THIN) + (part ? `.${part}` : "");
+};
+
+const twoUnits = (seconds) => {
+  const left = Math.round(seconds);
+  const index = UNITS.findIndex(([length]) => left >= length);
+  if (index < 0) return `0${THIN}s`;
+  const [length, unit] = UNITS[index];
+  const [step, name] = UNITS[index + 1] ?? [0, ""];
+  const second = step ? Math.floor((left % length) / step) : 0;
+  return `${Math.floor(left / length)}${THIN}${unit}` + (second ? `\u00a0${second}${THIN}${name}` : "");
+};
+
+const formatDuration = (seconds) => {
+  if (seconds > 0 && seconds < 0.9995) return `${Number((seconds * 1000).toFixed(seconds >= 0.01 ? 0 : 1))}${THIN}ms`;
+  return seconds < 9.95 ? `${Number(seconds.toFixed(1))}${THIN}s` : twoUnits(seconds);
+};
+
+const now = () => Date.now() + app.offset;
+
+const formatTime = (time) => {
+  const seconds = (now() - Number(time.dataset.ms)) / 1000;
+  if ("until" in time.dataset) return formatDuration(Math.max(Math.round(-seconds), 0));
+  const text = twoUnits(Math.abs(seconds));
+  if ("bare" in time.dataset) return text;
+  if (Math.abs(seconds) < 0.5) return "now";
+  return seconds > 0 ? `${text}\u00a0ago` : `in\u00a0${text}`;
+};
+
+const clock = (ms, parts) =>
+  new Intl.DateTimeFormat("en-GB", { ...parts, hour12: false, timeZone: choices.get("utc") === "on" ? "UTC" : undefined }).format(ms);
+
+const absolute = (ms) =>
+  clock(ms, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
+
+function tickTimes() {
+  if (document.hidden) return;
+  for (const time of $$("time[data-ms]")) {
+    const text = formatTime(time);
+    if (time.textContent !== text) time.textContent = text;
+  }
+  showState();
+}
+
+// Live: a stream shared by all tabs, a stream of this tab, or polling.
+
+const receivers = {
+  tick: (numbers) => {
+    Object.assign(app.numbers, numbers);
+    for (const shown of $$("[data-live]")) if (shown.dataset.live in numbers) showNumber(shown, numbers[shown.dataset.live]);
+  },
+  change: ({ k, v }) => {
+    app.version = v ?? app.version;
+    changed(k);
+  },
+  op: ({ id }) => changed([`op:${id}`]),
+  store: ({ away }) => setState(away ? "away" : "live"),
+  resync: () => refreshAll(),
+  state: ({ live }) => setState(live ? "live" : "lost"),
+};
+
+function receive(kind, content) {
+  if (kind !== "state" || content.live) app.heard = Date.now();
+  if (!isPaused()) receivers[kind]?.(content);
+}
+
+function showNumber(shown, value) {
+  const text = formatNumber(value);
+  if (shown.textContent === text) return;
+  shown.textContent = text;
+  shown.classList.toggle("n0", !value);
+  shown.classList.remove("flash");
+  void shown.offsetWidth; // an animation that is running begins again
+  shown.classList.add("flash");
+}
+
+const isPaused = () => choices.get("live") === "off";
+const WORDS = { live: "Live", lost: "Reconnecting", away: "Store unavailable", paused: "Paused" };
+
+function setState(state) {
+  app.state = state;
+  showState();
+}
+
+function showState() {
+  const chip = $("#chip");
+  if (!chip) return;
+  const state = isPaused() ? "paused" : (app.state ?? "lost");
+  const age = state === "lost" && app.heard ? ` ${twoUnits((Date.now() - app.heard) / 1000)}` : "";
+  if (chip.dataset.state !== state) chip.title = state === "paused" ? "Resume live updates (.)" : "Pause live updates (.)";
+  chip.dataset.state = state;
+  $("span", chip).textContent = WORDS[state] + age;
+  chip.setAttribute("aria-label", WORDS[state]);
+}
+
+function connect() {
+  if (page.live === "off") return;
+  if (page.live === "poll") return void poll();
+  if (window.SharedWorker) shareStream();
+  else ownStream();
+}
+
+function shareStream() {
+  const worker = new SharedWorker(page.worker, { name: new URL(page.stream, location.href).href, type: "module" });
+  worker.onerror = ownStream;
+  worker.port.onmessage = ({ data: [kind, content] }) => receive(kind, content);
+  const report = () => worker.port.postMessage(document.hidden ? "hidden" : "visible");
+  document.addEventListener("visibilitychange", report);
+  addEventListener("pagehide", () => worker.port.postMessage("gone"));
+  addEventListener("pageshow", report);
+  report();
+}
+
+async function ownStream() {
+  const { Stream } = await import(page.worker);
+  const stream = new Stream(page.stream, receive);
+  const follow = () => (document.hidden ? stream.close() : stream.open());
+  document.addEventListener("visibilitychange", follow);
+  addEventListener("pagehide", () => stream.close());
+  follow();
+}
+
+async function poll() {
+  if (!document.hidden && !isPaused()) {
+    try {
+      const response = await fetch(`${page.stream}?once=1&v=${app.version}`, { signal: AbortSignal.timeout(10_000) });
+      const { tick, k, v, away } = await response.json();
+      receive("state", { live: true });
+      receive("tick", tick);
+      if (app.version && k.length) changed(k);
+      app.version = v;
+      if (away) setState("away");
+    } catch {
+      setState("lost");
+    }
+  }
+  setTimeout(poll, 5000); // after the response, so that two never overlap
+}
+
+// Regions: parts of a page that load again when something that they show has changed.
+
+function changed(keys) {
+  for (const region of $$("[data-keys]")) {
+    if (JSON.parse(region.dataset.keys).some((key) => keys.includes(key))) refresh(region);
+  }
+}
+
+function refresh(region, wait = 250 + Math.random() * 150) {
+  if (app.timers.has(region)) return;
+  const load = () => {
+    app.timers.delete(region);
+    if (region.isConnected && !document.hidden) htmx.trigger(region, "hf");
+  };
+  app.timers.set(region, setTimeout(load, wait));
+}
+
+const refreshAll = (wait) => $$("[data-keys]").forEach((region) => refresh(region, wait));
+
+/** Whether somebody points at a row of a list, is in one, or has selected some: then its rows do not move. */
+const isInUse = (region) =>
+  !region.dataset.show && $$("[data-rows] tbody", region).some((body) => body.matches(":hover, :focus-within") || $(":checked", body));
+
+/** Show what came without moving rows: cells change, rows that left are dimmed, new ones wait. */
+function updateInPlace(region, html) {
+  const fresh = new DOMParser().parseFromString(html, "text/html");
+  for (const row of $$("[data-rows] tbody tr[id]", region)) {
+    const other = fresh.getElementById(row.id);
+    row.classList.toggle("gone", !other);
+    if (other) updateCells(row, other);
+  }
+  const added = $$("[data-rows] tbody tr[id]", fresh).filter((row) => !document.getElementById(row.id)).length;
+  region.dataset.held = added;
+  showNews(region, added);
+}
+
+function updateCells(row, other) {
+  [...row.cells].forEach((cell, index) => {
+    const from = other.cells[index];
+    if (!from || cell.innerHTML === from.innerHTML || cell.contains(document.activeElement) || $("[data-pick]", cell)) return;
+    cell.replaceChildren(...from.childNodes);
+    htmx.process(cell);
+  });
+}
+
+function showNews(region, added) {
+  $(".news", region)?.remove();
+  if (!added) return;
+  $(".tw", region).before(element("button", { type: "button", class: "news", "data-do": "show" }, `${formatNumber(added)} new · show`));
+}
+
+function releaseRows() {
+  for (const region of $$("[data-held]")) {
+    if (isInUse(region)) continue;
+    delete region.dataset.held;
+    refresh(region);
+  }
+}
+
+document.addEventListener("htmx:after:request", (event) => {
+  const { ctx } = event.detail;
+  const region = ctx.sourceElement;
+  if (!region?.dataset?.keys) return;
+  if (ctx.response.status >= 400) event.preventDefault(); // what is shown is better than nothing
+  else if (isInUse(region)) {
+    event.preventDefault();
+    updateInPlace(region, ctx.text);
+  }
+});
+
+document.addEventListener("htmx:after:swap", () => {
+  showSelection();
+  prepare();
+});
+
+document.addEventListener("htmx:finally:request", (event) => {
+  const header = event.detail.ctx.hx?.trigger;
+  if (!header?.startsWith("{")) return;
+  const keys = Object.keys(JSON.parse(header)).map((name) => name.replace(/^hf:/, ""));
+  if (keys.includes("done")) closeLayers();
+  changed(keys);
+});
+
+document.addEventListener("htmx:error", () => toast("The server did not respond. Nothing may have changed; try again.", "failed"));
+
+// Selection.
+
+const picks = () => $$("[data-pick]");
+const bulk = () => $(".bulk");
+const isMatching = () => Boolean($("[data-query]:not(:disabled)"));
+
+function showSelection() {
+  const bar = bulk();
+  if (!bar) return;
+  const all = picks();
+  const count = all.filter((pick) => pick.checked).length;
+  if (!count) matchAll(false);
+  bar.classList.toggle("open", count > 0);
+  const every = $("[data-all]");
+  if (every) {
+    every.checked = count > 0 && count === all.length;
+    every.indeterminate = count > 0 && count < all.length;
+  }
+  const total = Number($("[data-matching]", bar)?.dataset.matching);
+  $("[data-count]", bar).textContent = isMatching() ? (total > 0 ? `All ${formatNumber(total)}` : "All that match") : formatNumber(count);
+}
+
+function matchAll(on) {
+  const query = $("[data-query]");
+  if (!query) return;
+  query.disabled = !on;
+  for (const pick of picks()) pick.disabled = on; // the query is sent in place of the jids
+  const button = $("[data-matching]");
+  if (button) button.hidden = on;
+}
+
+function pick(box, extend) {
+  const all = picks();
+  if (extend && app.lastPick?.isConnected) {
+    const [from, to] = [all.indexOf(app.lastPick), all.indexOf(box)].sort((a, b) => a - b);
+    all.slice(from, to + 1).forEach((one) => (one.checked = box.checked));
+  }
+  app.lastPick = box;
+  showSelection();
+}
+
+function pickAll(on) {
+  matchAll(false);
+  picks().forEach((one) => (one.checked = on));
+  showSelection();
+  if (!on) releaseRows();
+}
+
+// Dialogs, questions, messages.
+
+function openDialog(dialog) {
+  if (!dialog || dialog.open) return;
+  dialog.showModal();
+  $("[autofocus], input:not([type=hidden]), textarea, select, [data-close]", dialog)?.focus();
+}
+
+function closeLayers() {
+  for (const dialog of $$("dialog[open]")) dialog.close();
+  closeMenus();
+  if (bulk()?.classList.contains("open")) pickAll(false);
+}
+
+const closeMenus = (except) => $$(".menu[open]").forEach((menu) => menu !== except && (menu.open = false));
+
+/** Ask in a dialog, with the safe answer first and focused. */
+function ask(question, label, go) {
+  const yes = element("button", { type: "button", class: "btn bad" }, label);
+  const no = element("button", { type: "button", class: "btn", "data-close": "", autofocus: "" }, "Change nothing");
+  yes.addEventListener("click", () => {
+    $("#dialog").close();
+    go();
+  });
+  const title = element("h2", { id: "dialog-title" }, question);
+  $("#dialog").replaceChildren(element("div", {}, title, element("div", { class: "acts" }, no, yes)));
+}
+
+/** Let a click on a button pass only if it was confirmed: by a second click on its changed label, or in a dialog. */
+function confirmClick(event, button) {
+  const question = button.dataset.confirm ?? button.form?.dataset.confirm;
+  if (question === undefined || button.type !== "submit" || button.dataset.sure || isMatching()) return void delete button.dataset.sure;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  const label = (button.textContent.trim() || button.title).replace(/…$/, "");
+  if (question) return ask(question, label, () => press(button));
+  askOnButton(button, label);
+}
+
+function press(button) {
+  button.dataset.sure = "yes";
+  button.click();
+}
+
+function askOnButton(button, label) {
+  const before = [...button.childNodes];
+  button.classList.add("asks");
+  button.replaceChildren(`${label}?`);
+  button.dataset.sure = "yes";
+  setTimeout(() => {
+    delete button.dataset.sure;
+    button.classList.remove("asks");
+    button.replaceChildren(...before);
+  }, 3000);
+}
+
+function toast(text, kind = "done") {
+  const close = element("button", { type: "button", class: "btn sm plain bare", "data-do": "dismiss", "aria-label": "Dismiss" }, icon("failed"));
+  const state = kind === "failed" ? "failed" : "complete";
+  $("#toasts").append(element("div", { class: `toast c-${state}`, "data-toast": kind }, icon(state), element("p", {}, text), close));
+}
+
+function watchToasts() {
+  const toasts = $("#toasts");
+  const expire = (one) => {
+    if (one.matches(":hover, :focus-within")) setTimeout(expire, 1000, one);
+    else one.remove();
+  };
+  const show = () => {
+    // A popover that is shown again is above a dialog that was opened meanwhile.
+    if (toasts.matches(":popover-open")) toasts.hidePopover();
+    if (toasts.childElementCount) toasts.showPopover();
+    for (const one of $$("[data-toast]:not([data-timed])", toasts)) {
+      one.dataset.timed = "";
+      if (one.dataset.toast !== "failed") setTimeout(expire, 6000, one);
+    }
+  };
+  toasts.popover = "manual";
+  new MutationObserver(show).observe(toasts, { childList: true });
+  show();
+}
+
+function watchDialog() {
+  const dialog = $("#dialog");
+  new MutationObserver(() => dialog.childElementCount && openDialog(dialog)).observe(dialog, { childList: true });
+  dialog.addEventListener("close", () => dialog.replaceChildren());
+}
+
+async function copy(button) {
+  const text = button.dataset.copy;
+  try {
+    if (navigator.clipboard) await navigator.clipboard.writeText(text);
+    else copyByCommand(text);
+    toast("Copied.");
+  } catch {
+    toast("The browser does not allow copying here.", "failed");
+  }
+}
+
+/** Copy on a page without TLS, where there is no clipboard API. */
+function copyByCommand(text) {
+  const area = element("textarea", { class: "vh", readonly: "" }, text);
+  ($("dialog[open]") ?? document.body).append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  if (!done) throw new Error("not allowed");
+}
+
+// Columns that a reader does not want to see.
+
+const hidden = new CSSStyleSheet();
+
+function hideColumns() {
+  const rules = $$("table[id][data-rows]").flatMap((table) =>
+    hiddenOf(table.id).map((index) => `#${CSS.escape(table.id)} tr > :nth-child(${index}) { display: none; }`),
+  );
+  hidden.replaceSync(rules.join("\n"));
+}
+
+const hiddenOf = (id) => choices.get(`columns.${id}`).split(",").filter(Boolean).map(Number);
+
+function fillColumnMenu(menu) {
+  const table = document.getElementById(menu.dataset.columns);
+  if (!table || menu.dataset.filled) return;
+  menu.dataset.filled = "yes";
+  [...table.tHead.rows[0].cells].forEach((head, index) => {
+    const label = head.textContent.trim();
+    if (!label || index === 0) return;
+    const box = element("input", { type: "checkbox", "data-column": index + 1 });
+    box.checked = !hiddenOf(table.id).includes(index + 1);
+    $(".pop", menu).append(element("label", { class: "btn" }, box, label));
+  });
+}
+
+function toggleColumn(box) {
+  const id = box.closest("[data-columns]").dataset.columns;
+  const index = Number(box.dataset.column);
+  const others = hiddenOf(id).filter((one) => one !== index);
+  choices.set(`columns.${id}`, (box.checked ? others : [...others, index]).join());
+  hideColumns();
+}
+
+// The palette: pages, queues, jobs by id, and what can be done with the selection.
+
+const home = (path) => page.home.replace(/\/$/, "") + path;
+const isJid = (text) => /^[0-9a-f]{8,32}$/i.test(text);
+
+function paletteEntries(text) {
+  const pages = $$(".nav li a").map((link) => [link.firstElementChild?.nextSibling.textContent.trim(), "Page", "next", () => link.click()]);
+  const names = new Set(Object.keys(app.numbers).filter((key) => key.startsWith("q.")).map((key) => key.slice(2, key.lastIndexOf("."))));
+  const queues = [...names].map((name) => [name, "Queue", "queues", () => location.assign(home(`/queues/${encodeURIComponent(name)}`))]);
+  const verbs = $$(".bulk.open > [data-verb]").map((button) => [button.textContent.trim(), "Selected jobs", "jobs", () => button.click()]);
+  const found = [...verbs, ...pages, ...queues].filter(([label]) => label.toLowerCase().includes(text.toLowerCase()));
+  if (isJid(text)) found.unshift([text, "Job", "jobs", () => location.assign(home(`/jobs/${text}`))]);
+  if (text) found.push([`Search jobs for ${text}`, "Search", "search", () => location.assign(home(`/jobs?q=${encodeURIComponent(text)}`))]);
+  return found.slice(0, 12);
+}
+
+function fillPalette() {
+  const list = $("#palette-list");
+  list.replaceChildren(
+    ...paletteEntries($("#palette input").value.trim()).map(([label, kind, picture, go], index) => {
+      const entry = element("li", { role: "option", id: `palette-${index}` }, icon(picture), label, element("small", {}, kind));
+      entry.addEventListener("click", () => {
+        $("#palette").close();
+        go();
+      });
+      return entry;
+    }),
+  );
+  movePalette(0, true);
+}
+
+function movePalette(step, isFirst = false) {
+  const entries = $$("#palette-list li");
+  const at = isFirst ? 0 : entries.findIndex((one) => one.ariaSelected === "true") + step;
+  const chosen = (at + entries.length) % (entries.length || 1);
+  entries.forEach((one, index) => one.setAttribute("aria-selected", index === chosen));
+  $("#palette input").setAttribute("aria-activedescendant", entries[chosen]?.id ?? "");
+  entries[chosen]?.scrollIntoView({ block: "nearest" });
+}
+
+function openPalette() {
+  $("#palette input").value = "";
+  fillPalette();
+  openDialog($("#palette"));
+}
+
+// Keys.
+
+const PAGES = { o: "/", q: "/queues", j: "/jobs", f: "/failed", r: "/recurring", p: "/topics", w: "/workers", h: "/throttles", t: "/tracked", a: "/tags", c: "/completed" };
+const VERBS = { e: "retry", m: "move", p: "priority", "#": "tag", t: "track", Delete: "cancel" };
+const rows = () => $$("[data-rows] tbody tr[id]");
+
+const KEYS = {
+  "/": () => $("[data-search]").focus(),
+  "?": () => openDialog($("#keys")),
+  g: () => (app.prefix = Date.now() + 1500),
+  j: () => moveRow(1),
+  k: () => moveRow(-1),
+  ArrowDown: () => app.row && moveRow(1),
+  ArrowUp: () => app.row && moveRow(-1),
+  o: () => $("a", app.row ?? document.createElement("p"))?.click(),
+  x: () => pickRow(false),
+  X: () => pickRow(true),
+  a: () => pickAll(picks().some((one) => !one.checked)),
+  A: () => (pickAll(true), matchAll(true), showSelection()),
+  "[": () => turn("prev"),
+  "]": () => turn("next"),
+  ".": () => actions.live(),
+  r: () => refreshAll(0),
+  T: () => actions.theme(),
+};
+
+function moveRow(step) {
+  const all = rows();
+  if (!all.length) return false;
+  const at = all.indexOf(app.row);
+  app.row?.classList.remove("at");
+  app.row = all[Math.min(Math.max(at + step, 0), all.length - 1)];
+  app.row.classList.add("at");
+  $("a[href]", app.row)?.focus({ preventScroll: true });
+  app.row.scrollIntoView({ block: "nearest" });
+}
+
+function pickRow(extend) {
+  const box = app.row && $("[data-pick]", app.row);
+  if (!box) return;
+  box.checked = extend || !box.checked;
+  pick(box, extend);
+}
+
+function turn(direction) {
+  const link = $(`a[rel=${direction}]`);
+  if (link) link.click();
+  else if (direction === "prev" && new URLSearchParams(location.search).has("after")) history.back();
+}
+
+/** Do something with the selection, else with the current row, else with what the page shows. */
+function perform(verb) {
+  if (!bulk()?.classList.contains("open")) pickRow(false);
+  const button = $(`.bulk.open [data-verb=${verb}]`) ?? $(`main form.act [data-verb=${verb}]`);
+  const menu = button?.closest(".menu");
+  if (menu) $("summary", menu).click();
+  else button?.click();
+}
+
+function onKey(event) {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    return openPalette();
+  }
+  if (event.key === "Escape") return escape();
+  if (event.target.matches("#palette input")) return onPaletteKey(event);
+  if (event.key === "Enter" && event.target.matches(".bulk .pop input")) return pressOwn(event);
+  const isElsewhere = event.ctrlKey || event.metaKey || event.altKey || $("dialog[open]") || event.target.matches("input:not([type=checkbox]), textarea, select");
+  if (!isElsewhere && choices.get("keys", "on") === "on") onLetter(event);
+}
+
+function onLetter(event) {
+  const { key } = event;
+  if (app.prefix > Date.now() && key in PAGES) return location.assign(home(PAGES[key]));
+  if (/^[1-9]$/.test(key)) return $$(".tabs a")[key - 1]?.click();
+  const act = KEYS[key] ?? (key in VERBS ? () => perform(VERBS[key]) : null);
+  if (!act || (key.startsWith("Arrow") && !app.row)) return;
+  event.preventDefault();
+  act();
+}
+
+/** The first button of a form is not the one that stands beside the field. */
+function pressOwn(event) {
+  event.preventDefault();
+  $("button", event.target.closest(".pop")).click();
+}
+
+function onPaletteKey(event) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step) movePalette(step);
+  else if (event.key === "Enter") $("#palette-list [aria-selected=true]")?.click();
+  else return;
+  event.preventDefault();
+}
+
+function escape() {
+  if ($("dialog[open]")) return; // the browser closes it
+  const menu = $(".menu[open]");
+  if (menu) {
+    menu.open = false;
+    $("summary", menu).focus();
+  } else if ($("[data-pick]:checked")) pickAll(false);
+  else document.activeElement?.blur();
+}
+
+// Charts: <hf-chart data-chart="{x: seconds, series: [{label, color, values}], unit, marks}">. The data are an attribute and not a
+// script element, because an attribute that a refresh changes is noticed, and its canvas stays.
+
+class Chart extends HTMLElement {
+  static observedAttributes = ["data-chart"];
+
+  connectedCallback() {
+    this.resize = new ResizeObserver(() => this.plot?.setSize(this.box()));
+    this.resize.observe(this);
+    this.draw();
+  }
+
+  disconnectedCallback() {
+    this.resize.disconnect();
+    this.plot?.destroy();
+    this.plot = null;
+  }
+
+  attributeChangedCallback() {
+    if (this.isConnected) this.draw();
+  }
+
+  box() {
+    return { width: this.clientWidth, height: this.clientHeight };
+  }
+
+  draw() {
+    if (!window.uPlot) return;
+    this.plot?.destroy();
+    this.data = JSON.parse(this.dataset.chart);
+    const columns = [this.data.x, ...this.data.series.map((one) => one.values)];
+    this.plot = new uPlot(this.options(), columns, this);
+    this.tip = element("div", { class: "tip", hidden: "" });
+    this.plot.over.append(this.tip);
+  }
+
+  options() {
+    return {
+      ...this.box(),
+      legend: { show: false },
+      padding: [12, 6, 0, 0],
+      cursor: { sync: { key: this.dataset.sync }, y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: false } },
+      scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.08 : 1] } },
+      axes: [this.axis({ values: (_, ticks) => ticks.map((at) => clock(at * 1000, { hour: "2-digit", minute: "2-digit" })), space: 70 }), this.axis({ values: (_, ticks) => ticks.map((value) => this.format(value)), size: 58, space: 40 })],
+      series: [{}, ...this.data.series.map((one, index) => this.line(one, index === 0))],
+      hooks: { setCursor: [() => this.showTip()], setSelect: [() => this.zoom()], draw: [() => this.drawMarks()] },
+    };
+  }
+
+  axis(more) {
+    const grid = { stroke: this.color("line"), width: 1 };
+    return { stroke: this.color("quiet"), font: `11px ${getComputedStyle(document.body).fontFamily}`, grid, ticks: { show: false }, gap: 6, ...more };
+  }
+
+  line(one, isMain) {
+    const stroke = this.color(one.color);
+    const fill = isMain ? stroke.replace("rgb(", "rgba(").replace(")", ", .12)") : undefined;
+    return { stroke, fill, width: isMain ? 2 : 1.5, points: { show: false }, spanGaps: false };
+  }
+
+  /** Tokens that depend on the theme have a value only where they are used as a colour. */
+  color(name) {
+    const probe = element("i", { class: name === "line" ? "" : `c-${name}`, hidden: "" });
+    this.append(probe);
+    if (name === "line") probe.style.color = "var(--line)";
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  }
+
+  format(value) {
+    if (value == null) return "–";
+    return this.data.unit === "s" ? formatDuration(value) : formatNumber(value);
+  }
+
+  showTip() {
+    const { idx, left } = this.plot.cursor;
+    this.tip.hidden = idx == null || left < 0;
+    if (this.tip.hidden) return;
+    const unit = this.data.unit === "s" ? "" : (this.data.unit ?? "");
+    const lines = this.data.series.map((one) => element("span", { class: `c-${one.color}` }, one.label, element("b", {}, this.format(one.values[idx]) + unit)));
+    this.tip.replaceChildren(clock(this.data.x[idx] * 1000, { hour: "2-digit", minute: "2-digit" }), ...lines);
+    const isRight = left > this.plot.over.clientWidth / 2;
+    this.tip.style.left = `${isRight ? left - this.tip.offsetWidth - 12 : left + 12}px`;
+    this.tip.style.top = "8px";
+  }
+
+  drawMarks() {
+    const { ctx, bbox } = this.plot;
+    ctx.save();
+    ctx.strokeStyle = ctx.fillStyle = this.color("quiet");
+    ctx.setLineDash([4, 4]);
+    ctx.font = `${11 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
+    for (const { x, label } of this.data.marks ?? []) {
+      const at = this.plot.valToPos(x, "x", true);
+      ctx.beginPath();
+      ctx.moveTo(at, bbox.top);
+      ctx.lineTo(at, bbox.top + bbox.height);
+      ctx.stroke();
+      ctx.fillText(label, at + 4, bbox.top + 11 * devicePixelRatio);
+    }
+    ctx.restore();
+  }
+
+  zoom() {
+    const { left, width } = this.plot.select;
+    if (width < 10) return;
+    const url = new URL(location.href);
+    url.searchParams.set("from", Math.round(this.plot.posToVal(left, "x") * 1000));
+    url.searchParams.set("to", Math.round(this.plot.posToVal(left + width, "x") * 1000));
+    location.assign(url);
+  }
+}
+
+const redrawCharts = () => $$("hf-chart").forEach((chart) => chart.draw());
+
+// What buttons and boxes do by their `data-do`.
+
+const actions = {
+  theme() {
+    const isDark = getComputedStyle(root).colorScheme === "dark" || (!root.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+    root.dataset.theme = isDark ? "light" : "dark";
+    choices.set("theme", root.dataset.theme);
+    redrawCharts();
+  },
+  live() {
+    choices.set("live", isPaused() ? "on" : "off");
+    showState();
+    if (!isPaused()) refreshAll(0);
+  },
+  clear: () => pickAll(false),
+  dismiss: (button) => button.closest(".toast").remove(),
+  show(button) {
+    const region = button.closest("[data-keys]");
+    region.dataset.show = "yes"; // for this one load; the element that replaces it has no such mark
+    refresh(region, 0);
+  },
+};
+
+function onClick(event) {
+  const button = event.target.closest("button, summary, a, [data-pick], [data-all]");
+  closeMenus(event.target.closest(".menu"));
+  if (!button) return;
+  const { dataset } = button;
+  if (dataset.do) actions[dataset.do](button);
+  if ("copy" in dataset) copy(button);
+  if (dataset.open) openDialog(document.getElementById(dataset.open));
+  if ("matching" in dataset) (matchAll(true), showSelection());
+  if ("pick" in dataset) pick(button, event.shiftKey);
+  if ("all" in dataset) pickAll(button.checked);
+  if ("close" in dataset && button.closest("dialog")) (event.preventDefault(), button.closest("dialog").close());
+}
+
+function onChange({ target }) {
+  const { choice, column } = target.dataset;
+  if (column) toggleColumn(target);
+  if (!choice) return;
+  choices.set(choice, target.checked ? "on" : "off");
+  root.classList.toggle("compact", choices.get("compact") === "on");
+  if (choice === "utc") redrawCharts();
+}
+
+/** Fields of a menu are sent only while it is open: several of one form have the same name. */
+function onToggle({ target }) {
+  if (!target.matches?.(".menu")) return;
+  if (target.dataset.columns) fillColumnMenu(target);
+  for (const field of $$(".field :is(input, select)", target)) field.disabled = !target.open;
+  if (target.open) $(".field :is(input, select)", target)?.focus();
+}
+
+/** Empty fields are left out of the URLs of searches. */
+function onFormData({ target, formData }) {
+  if (target.method !== "get") return;
+  for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
+}
+
+// Marks and modes.
+
+function showUrgency() {
+  const link = $("link[rel=icon]");
+  const wants = $("#wants");
+  if (wants) link.href = $(".c-failed", wants) ? page.urgent : page.icon;
+}
+
+/** On the wall: the overview and the queues in turn, darker at night. */
+function startWall() {
+  if (!root.classList.contains("wall")) return;
+  const hour = new Date().getHours();
+  root.classList.toggle("night", hour < 7 || hour > 21);
+  const next = location.pathname === page.home ? "/queues" : "/";
+  setTimeout(() => location.replace(home(`${next}?wall=1`)), 30_000);
+}
+
+/** What a page, or a part of it that was loaded, needs. */
+function prepare() {
+  for (const one of $$("[data-all], [data-columns], [data-choice], .top button, .menu [data-open=keys]")) {
+    one.hidden = false;
+    one.closest("label")?.removeAttribute("hidden");
+  }
+  hideColumns();
+  showUrgency();
+}
+
+function start() {
+  prepare();
+  for (const box of $$("[data-choice]")) box.checked = choices.get(box.dataset.choice, box.dataset.default ?? "off") === "on";
+  document.adoptedStyleSheets.push(hidden);
+  watchToasts();
+  watchDialog();
+  showSelection();
+  showState();
+  customElements.define("hf-chart", Chart);
+  setInterval(tickTimes, 1000);
+  startWall();
+  connect();
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button) confirmClick(event, button);
+}, true);
+document.addEventListener("click", onClick);
+document.addEventListener("change", onChange);
+document.addEventListener("toggle", onToggle, true);
+document.addEventListener("keydown", onKey);
+document.addEventListener("formdata", onFormData);
+document.addEventListener("pointerout", (event) => event.target.closest?.("tbody") && setTimeout(releaseRows, 400));
+document.addEventListener("focusout", () => setTimeout(releaseRows, 400));
+document.addEventListener("pointerover", ({ target }) => target.matches?.("time[data-ms]") && (target.title = absolute(Number(target.dataset.ms))));
+document.addEventListener("visibilitychange", () => !document.hidden && !isPaused() && refreshAll());
+$("#palette input").addEventListener("input", fillPalette);
+addEventListener("pageshow", ({ persisted }) => {
+  showSelection();
+  if (persisted) refreshAll(0);
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawCharts);
+
+start();
