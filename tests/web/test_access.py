@@ -108,7 +108,7 @@ def test_every_action_is_refused_to_a_viewer_and_in_a_read_only_application(
             for path in (f"/act/{noun}/{verb}", f"/api/v1/{noun}/{verb}"):
                 found = browser.post(path, **({"data": {}} if path.startswith("/act") else {"json": {}}))
                 assert found.status_code == 403, path
-    assert client.queues["q"].counts()["waiting"] == 1
+    assert client.queues["q"].counts["waiting"] == 1
 
 
 def test_an_operator_may_not_do_what_needs_an_administrator(browse: Browse) -> None:
@@ -125,7 +125,7 @@ def test_who_asks_is_what_the_audit_log_says(browse: Browse, client: Client) -> 
         browse(auth=as_user("operator")).post(PAUSE, json={"name": ["q"], "reason": "deploy"}).status_code
         == 200
     )
-    [line] = client.audit.lines(count=1)
+    [line] = client.audit.newest(1)
     assert (line.who, line.what, line.target) == ("ada", "pause", "q")
 
 

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from holdfast import AsyncClient, Client
+from holdfast.commands.admin import Info
 from holdfast.commands.jobs import Put
 from holdfast.core.library import library
 from holdfast.errors import ConnectionLost, CoreMismatch, Refused, StoreTimeout, StoreUnsupported, UsageError
@@ -341,6 +342,25 @@ def test_a_cancelled_caller_does_not_disturb_the_others(aclient):
 
     async def _put(queue, n):
         return await queue.put("K", n)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("steps", range(12))
+def test_a_task_that_is_cancelled_ends_wherever_its_call_is(store, namespace, steps):
+    """The driver swallows a cancellation while it connects; each step of the loop is one moment of the call."""
+
+    async def story():
+        aclient = AsyncClient(store.url, namespace=namespace)
+        for _ in range(2):  # the second one finds an open connection
+            task = asyncio.create_task(aclient.runner.run(aclient._plan_of(Info())))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            was_over = task.done()
+            task.cancel()
+            await asyncio.wait({task}, timeout=30)
+            assert task.cancelled() or was_over
+        await aclient.close()
 
     asyncio.run(story())
 

@@ -38,7 +38,7 @@ from holdfast.web.options import AppOptions, checked_options
 from holdfast.web.paths import name_of
 from holdfast.web.site import Site, client_of
 from holdfast.web.users import Role
-from holdfast.web.views import ActionRoute, Body, Done, Question, View, from_form
+from holdfast.web.views import ActionRoute, Body, Done, Question, View, from_form, read_form
 
 _FLASH: Final = "holdfast-flash"
 _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
@@ -122,7 +122,11 @@ class Faces:
             for shown in dict.fromkeys((path, path.rstrip("/") + "/")):
                 found.append(Route("/api/v1" + shown, self._guarded(self._twin(view), view.role)))
                 found.append(Route(shown, self._guarded(self._page(view), view.role)))
+        found.append(Route("/{path:path}", self._guarded(self._nowhere), methods=["GET", "POST"]))
         return found
+
+    async def _nowhere(self, ctx: Context) -> Response:
+        raise HTTPException(404, f"There is no page {one_line(ctx.place)[:200]}.")
 
     # Who asks.
 
@@ -193,7 +197,7 @@ class Faces:
 
     async def _form(self, ctx: Context) -> Response:
         action = self._action(ctx)
-        form = await ctx.request.form(max_files=0, max_fields=5000)
+        form = await read_form(ctx.request)
         body = from_form(action.body, form)
         by_script = "hx-request" in ctx.request.headers
         try:

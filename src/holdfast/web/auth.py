@@ -20,6 +20,7 @@ from holdfast.web.credentials import TRY_SECONDS, Credentials
 from holdfast.web.gate import LOOPBACK, host_of, refusal, wants_json
 from holdfast.web.sessions import Sessions
 from holdfast.web.users import ROLES, Role, User
+from holdfast.web.views import read_form
 
 
 class Authentication(Protocol):
@@ -139,7 +140,7 @@ class Tokens:
         return _login_page("")
 
     async def _log_in(self, request: Request) -> Response:
-        form = await request.form(max_files=0, max_fields=10)
+        form = await read_form(request)
         user = self._credentials.with_token(str(form.get("token", "")), _address(request))
         if user is None:
             return (

@@ -11,10 +11,11 @@ from holdfast.web import formatting
 from holdfast.web.context import Context
 
 _FOLDER: Final = Path(__file__).parent / "templates"
+_PARTS: Final = "_macros.html"
 
 
 class Pages:
-    """The templates."""
+    """The templates. Each has what was loaded as `page`, the request as `ctx`, and the macros of `_macros.html` as `ui`."""
 
     def __init__(self) -> None:
         self._environment = Environment(
@@ -40,6 +41,6 @@ class Pages:
         context = found.new_context(self._names(ctx, page, {}))
         return "".join(found.blocks[region](context))
 
-    @staticmethod
-    def _names(ctx: Context, page: object, more: Mapping[str, object]) -> dict[str, Any]:
-        return {"ctx": ctx, "page": page, **more}
+    def _names(self, ctx: Context, page: object, more: Mapping[str, object]) -> dict[str, Any]:
+        ui = self._environment.get_template(_PARTS).make_module({"ctx": ctx})
+        return {"ctx": ctx, "page": page, "ui": ui, **more}

@@ -1,16 +1,17 @@
 """What pages and actions are: one table of views and one of actions, from which HTML, JSON and OpenAPI are made."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_origin
+from urllib.parse import parse_qsl
 
 import msgspec
+from starlette.datastructures import ImmutableMultiDict
+from starlette.requests import Request
 
 from holdfast.errors import UsageError
 from holdfast.web.users import Role
 
 if TYPE_CHECKING:
-    from starlette.datastructures import ImmutableMultiDict
-
     from holdfast.web.context import Context
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -127,7 +128,23 @@ def is_list(kind: type[msgspec.Struct], name: str) -> bool:
     return get_origin(field.type) in (list, tuple)
 
 
-def from_form(kind: type[S], given: "ImmutableMultiDict[str, Any]") -> S:
+MOST_FIELDS: Final = 5000
+
+
+async def read_form(request: Request) -> ImmutableMultiDict[str, str]:
+    """Return the fields of a form that a page or a program sent URL-encoded. Raises UsageError."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    text = await request.body()
+    if text and kind != "application/x-www-form-urlencoded":
+        raise UsageError(f"expected a form, as application/x-www-form-urlencoded, got {kind!r:.80}")
+    try:
+        fields = parse_qsl(text.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError as error:  # not UTF-8, or too many
+        raise UsageError(f"the form cannot be read: {error}") from None
+    return ImmutableMultiDict(fields)
+
+
+def from_form(kind: type[S], given: ImmutableMultiDict[str, Any]) -> S:
     """Return a query string or form as its struct. Raises UsageError; fields that it does not know are ignored."""
     values: dict[str, object] = {}
     for name in kind.__struct_fields__:

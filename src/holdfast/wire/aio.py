@@ -63,7 +63,7 @@ class Address(AddressBase):
             self._aim(await asyncio.to_thread(self._target.where))
         connection = cast("DriverConnection", self._next(**over))
         try:
-            await connection.connect()
+            await _cancellable(connection.connect())
         except FAILURES as error:
             await connection.disconnect(nowait=True)
             self.gate.failed(error)
@@ -90,7 +90,7 @@ class AsyncLink:
         packed = b"".join([pack(call) for call in calls])
         connection = await self._take()
         try:
-            await connection.send_packed_command(packed)
+            await _cancellable(connection.send_packed_command(packed))
             replies = await self._read(connection, len(calls))
         except BusyLoadingError as error:
             await self._discard(connection)
@@ -153,6 +153,18 @@ class AsyncLink:
             self._idle.drop()
 
 
+async def _cancellable(call: Awaitable[None]) -> None:
+    """Await a call of the driver. Raises CancelledError if it was cancelled meanwhile.
+
+    The driver swallows that while it connects, and `wait_for` of Python 3.11, with which it sends, at its end.
+    """
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+    await call
+    if task is not None and task.cancelling() > before:
+        raise asyncio.CancelledError
+
+
 def _close_all(idle: list[DriverConnection]) -> None:
     for held in idle:
         close_transport(_streams_of(held)[1])
@@ -188,7 +200,7 @@ class _Waiter:
         try:
             if self._connection is None:
                 self._connection = await self._address.open(socket_timeout=None)
-            await self._connection.send_packed_command(pack(words), check_health=False)
+            await _cancellable(self._connection.send_packed_command(pack(words), check_health=False))
         except (LinkError, *FAILURES) as error:
             await self.close()
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
