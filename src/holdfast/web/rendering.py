@@ -11,15 +11,14 @@ from holdfast.web import formatting
 from holdfast.web.context import Context
 
 _FOLDER: Final = Path(__file__).parent / "templates"
-_PARTS: Final = "_macros.html"
 
 
 class Pages:
-    """The templates. Each has what was loaded as `page`, the request as `ctx`, and the macros of `_macros.html` as `ui`."""
+    """The templates. Each is given `ctx`, `page`, and as `ui` the macros of `_macros.html`, also where it renders a region alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, *more_folders: Path) -> None:
         self._environment = Environment(
-            loader=FileSystemLoader(_FOLDER),
+            loader=FileSystemLoader([_FOLDER, *more_folders]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -42,5 +41,5 @@ class Pages:
         return "".join(found.blocks[region](context))
 
     def _names(self, ctx: Context, page: object, more: Mapping[str, object]) -> dict[str, Any]:
-        ui = self._environment.get_template(_PARTS).make_module({"ctx": ctx})
+        ui = self._environment.get_template("_macros.html").make_module({"ctx": ctx})
         return {"ctx": ctx, "page": page, "ui": ui, **more}
