@@ -1,6 +1,7 @@
 """Jobs of the chaos tests, as a worker imports them."""
 
 import asyncio
+import logging
 import os
 import tempfile
 import time
@@ -26,6 +27,13 @@ def nothing() -> None:
 @app.job(queue="q")
 async def anothing() -> None:
     """The shortest job of an event loop."""
+
+
+@app.job(queue="q")
+async def afail_aloud() -> None:
+    """Logs a line, which is kept with its failure."""
+    logging.getLogger("errands").error("it does not work")
+    raise OSError("on purpose")
 
 
 @app.job(queue="q")

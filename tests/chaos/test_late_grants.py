@@ -53,6 +53,24 @@ def test_a_job_that_is_granted_while_its_worker_is_told_to_stop_goes_back_free(
         assert (job.state, job.losses, job.retries_left) == ("waiting", 0, job.original_retries)
 
 
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_job_that_is_granted_to_a_worker_that_stops_goes_back_free_also_after_a_failure(
+    pool: str, store: ScratchStore, proxy: Proxy, namespace: str, tmp_path: Path
+) -> None:
+    """The lines that go with a failure are a numbered call too, and not the one that takes jobs."""
+    with Client(store.url, namespace=namespace) as client, Crew(tmp_path, proxy.url, namespace) as crew:
+        failing = client.run(Put("q", "errands.afail_aloud"))
+        worker = crew.start("-q", "q", "--pool", pool, "-w", "1", "--interval", "30", "-m", "errands")
+        until(lambda: client.jobs.get(failing)[0].state == "failed", "it reports a failure")
+        proxy.aim("delay", "hf1_pop", seconds=2)
+        jid = client.run(Put("q", "errands.anothing"))
+        until(lambda: client.jobs.get(jid)[0].state == "running", "it is granted the next job")
+        worker.signal(signal.SIGTERM)
+        assert worker.wait(30) == 0
+        [job] = client.jobs.get(jid)
+        assert (job.state, job.losses, job.retries_left) == ("waiting", 0, job.original_retries)
+
+
 @pytest.mark.parametrize(("pool", "klass"), [("thread", "unwind_slowly"), ("asyncio", "aunwind_slowly")])
 def test_a_job_that_is_granted_to_a_child_that_is_ending_is_renewed_until_it_goes_back(
     pool: str, klass: str, store: ScratchStore, proxy: Proxy, namespace: str, tmp_path: Path

@@ -55,6 +55,8 @@ MISTAKES_IN_PYTHON = [FileMistake(name, "py", right, wrong, test) for name, righ
      PARTS + "a_keeper_learns_what_was_lost_and_asks_for_it_no_more"),
     ("a job that was cancelled is called lost", "lease.lost = LOST if end == 0 else GONE", "lease.lost = LOST",
      PARTS + "a_keeper_learns_what_was_lost_and_asks_for_it_no_more"),
+    ("a report takes the number of the call that takes jobs", "exchange_all(self._shard, [*others, take], self.sequence)",
+     "exchange_all(self._shard, [*others, take])", PARTS + "the_calls_that_take_jobs_have_a_sequence_of_their_own"),
     ("a job is retried once too often", "function is None or facts.remaining <= 0 or", "function is None or facts.remaining < 0 or",
      PARTS + "an_exception_is_retried_while_retries_are_left_and_given"),
     ("a busy store is not waited for", "return reply.code in _TEMPORARY", "return False",

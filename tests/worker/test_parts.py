@@ -256,6 +256,23 @@ def test_a_turn_says_what_ended_and_takes_what_can_start():
     assert {Pop.verb, CompletePop.verb} == {"pop", "complete_pop"}
 
 
+def test_the_calls_that_take_jobs_have_a_sequence_of_their_own():
+    from holdfast.client.sync import Client
+    from holdfast.work.session import StoreSession
+
+    shard = Client("redis://nowhere").shard
+    shard.met = True
+    session = StoreSession(shard, "w", Route(shard, ("q",)))
+    for number in (1, 2):
+        session.end(Fail("w", FACTS, "g", lines=("a line",)))
+        plan = session.round_trip(1)
+        report, *_, take = next(plan).calls
+        plan.close()
+        assert (report[1], take[1]) == ("hf1_report", "hf1_pop")
+        assert take[5:7] == (session.sequence.name, number)
+        assert report[4] != session.sequence.name
+
+
 def test_a_run_that_took_all_its_time_is_lost_without_asking():
     keeper = Keeper()
     keeper.begin(0.0)

@@ -31,11 +31,16 @@ R = TypeVar("R")
 _PUTS = ("put", "put_x")
 
 
-def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
-    """Run one command on its shard and return its result. Raises the refusal of the store."""
+def exchange(shard: Shard, command: Command[R], sequence: RequestSequence | None = None) -> Plan[R]:
+    """Run one command on its shard and return its result. Raises the refusal of the store.
+
+    `sequence` numbers the call; None: one of the shard that is free.
+    """
     if not shard.met:
         yield from _meet_for(shard, command)
-    sequence = shard.sequences.take() if command.request_id_at >= 0 and command.numbered else None
+    given = sequence
+    if given is None and command.request_id_at >= 0 and command.numbered:
+        sequence = shard.sequences.take()
     try:
         call = _call(shard, command, sequence)
         try:
@@ -47,7 +52,7 @@ def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
         if type(reply) is ErrorReply or type(reply) is LinkError:
             [reply] = yield from Repeating(shard, (command,), [call], replies).plan()
     finally:
-        if sequence is not None:
+        if given is None and sequence is not None:
             shard.sequences.give(sequence)
     if isinstance(reply, HoldfastError):
         raise reply
@@ -56,14 +61,20 @@ def exchange(shard: Shard, command: Command[R]) -> Plan[R]:
     return command.read(reply)
 
 
-def exchange_all(shard: Shard, commands: Sequence[Command[object]]) -> Plan[list[Reply]]:
-    """Run commands in one pipeline. Returns the result of each, or the HoldfastError it would have raised."""
+def exchange_all(
+    shard: Shard, commands: Sequence[Command[object]], last: RequestSequence | None = None
+) -> Plan[list[Reply]]:
+    """Run commands in one pipeline. Returns the result of each, or the HoldfastError it would have raised.
+
+    `last` numbers the last call; None: a free sequence of the shard, as for the others.
+    """
     if not shard.met and commands:
         yield from _meet_for(shard, commands[0])
-    sequences = [
+    taken = [
         shard.sequences.take() if command.request_id_at >= 0 and command.numbered else None
-        for command in commands
+        for command in (commands if last is None else commands[:-1])
     ]
+    sequences = taken if last is None else [*taken, last]
     try:
         calls = [
             _call(shard, command, sequence) for command, sequence in zip(commands, sequences, strict=True)
@@ -76,7 +87,7 @@ def exchange_all(shard: Shard, commands: Sequence[Command[object]]) -> Plan[list
         if any(type(reply) is ErrorReply or type(reply) is LinkError for reply in replies):
             replies = yield from Repeating(shard, commands, calls, replies).plan()
     finally:
-        for sequence in sequences:
+        for sequence in taken:
             if sequence is not None:
                 shard.sequences.give(sequence)
     if shard.gate.is_reported:

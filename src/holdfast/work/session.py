@@ -58,11 +58,7 @@ def granted(shard: Shard, worker: str, queues: Sequence[str], asked: tuple[str, 
     """
     sequence = RequestSequence()
     sequence.name, sequence.number = asked[0], asked[1] - 1
-    shard.sequences.give(sequence)
-    try:
-        return (yield from exchange(shard, Pop(worker, queues, 0)))
-    finally:
-        shard.sequences.take()
+    return (yield from exchange(shard, Pop(worker, queues, 0), sequence))
 
 
 class StoreSession:
@@ -70,6 +66,9 @@ class StoreSession:
 
     Outcomes are kept until the store has confirmed them; all of them may be reported twice. `done` and `others` are those to
     report: completions, which share a call, and commands of their own.
+
+    `sequence` numbers the calls that take jobs, and nothing else, so that it is known what the last of them was if nobody
+    reads its reply.
     """
 
     def __init__(self, shard: Shard, worker: str, route: Route, will_wait: bool = True) -> None:
@@ -77,6 +76,7 @@ class StoreSession:
         self._worker = worker
         self._route = route
         self._patient = WILL_WAIT if will_wait else WILL_NOT_WAIT
+        self.sequence = RequestSequence()
         self.done: list[Done] = []
         self.others: list[Command[Any]] = []
 
@@ -121,8 +121,8 @@ class StoreSession:
         else:
             return route.after(Popped(), asked, limit)
         try:
-            plan: Plan[Any] = self._report(others, take) if others else exchange(self._shard, take)
-            reply = yield from plan
+            plan = exchange(self._shard, take, self.sequence) if not others else self._report(others, take)
+            reply: Any = yield from plan
         except TransportError:
             raise
         except HoldfastError:
@@ -143,7 +143,7 @@ class StoreSession:
         return jobs
 
     def _report(self, others: list[Command[Any]], take: Command[Any]) -> Plan[Any]:
-        answers = yield from exchange_all(self._shard, [*others, take])
+        answers = yield from exchange_all(self._shard, [*others, take], self.sequence)
         for answer in answers:
             if isinstance(answer, TransportError):
                 raise answer

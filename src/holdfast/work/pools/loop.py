@@ -106,11 +106,8 @@ class WorkerLoop(Generic[S]):
         self._settling: list[int] = []
         self._in_call: list[int] = []
         self.running: dict[int, S] = {}
-        # A sequence of its own, so that after a sudden death it is known what was asked last.
         self._shard = shard
-        self._sequence = RequestSequence()
-        shard.sequences.give(self._sequence)
-        lease_table.begin(self._sequence.name)
+        lease_table.begin(self._session.sequence.name)
         self._woken: str | None = None
         self._look = True
         self._early = 0.0
@@ -197,7 +194,7 @@ class WorkerLoop(Generic[S]):
         settling, self._settling = self._settling, []
         self._in_call = settling
         self._look = False
-        self._lease_table.ask(self._sequence.number + 1)
+        self._lease_table.ask(self._session.sequence.number + 1)
         return settling
 
     def _after_call(self, settling: list[int], jobs: Popped, since: float) -> None:
@@ -278,7 +275,7 @@ class WorkerLoop(Generic[S]):
     def _before_last_call(self) -> None:
         """Keep the sequence of a call that was cut off as it is: the parent asks what that was granted."""
         if self._lease_table.asked():
-            self._shard.sequences.give(RequestSequence())
+            self._session.sequence = RequestSequence()
 
     def _hold_granted(self) -> Plan[None]:
         """Hold what a call that was cut off was granted: the parent renews it while other jobs unwind, then releases it."""
