@@ -7,6 +7,7 @@ import pytest
 
 from command_line import holdfast
 from holdfast import Client
+from holdfast.commands.jobs import PutMany
 from terminal import Terminal
 from waiting import until
 
@@ -79,8 +80,28 @@ def test_a_group_is_retried_whatever_its_name(failures: Client, place: tuple[str
     assert (said.returncode, said.stdout.startswith("1 job retried")) == (0, True)
     assert holdfast("failed", "retry", "--all", "--yes", "--rate", "100", *place).returncode == 0
     assert failures.queues["mail"].counts["waiting"] == 3
-    for words in (("retry",), ("retry", "x", "--all"), ("retry", "x", "--count", "1", "--rate", "1")):
+    for words in (("retry",), ("retry", "x", "--all"), ("retry", "x", "--count", "0")):
         assert holdfast("failed", *words, *place).returncode == 2
+
+
+def test_some_of_a_group_are_retried_at_a_rate(failures: Client, place: tuple[str, ...]) -> None:
+    words = ("failed", "retry", "mail-ValueError", "--count", "2", *place)
+    assert holdfast(*words, "--dry-run").stdout.startswith("2 jobs to retry")
+    assert holdfast(*words, "--rate", "100", "--yes").stdout.startswith("2 jobs retried")
+    assert failures.queues["mail"].counts["waiting"] == 2
+
+
+def test_data_that_are_too_deep_to_be_read_keep_nothing_from_being_shown(
+    client: Client, place: tuple[str, ...]
+) -> None:
+    client.run(PutMany("deep", ["a", "shop.jobs.Send", b"[" * 9000 + b"]" * 9000]))
+    for job in client.queues["deep"].pop(1):
+        job.fail("deep-ValueError", "no luck")
+    said = holdfast("failed", "show", "deep-ValueError", *place)
+    assert (said.returncode, said.stdout.splitlines()[0]) == (
+        0,
+        "deep-ValueError: 1 failed job, 1 in this hour",
+    )
 
 
 def test_a_group_is_cancelled(failures: Client, place: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ from holdfast.cli.tables import width
 from holdfast.commands.admin import Audit
 from holdfast.commands.queues import Pause
 from holdfast.commands.workers import WorkerSeen
+from holdfast.testing.clock import StoppedClock
 from terminal import Terminal, written
 from waiting import until
 
@@ -414,6 +415,17 @@ def test_stats_begin_with_what_needs_attention(client: Client, run: Any, read: A
     assert (found["severity"], found["kind"], found["subject"]) == ("note", "no-worker", "o.t:h er")
 
 
+def test_two_findings_that_one_command_helps_are_shown_once(client: Client, run: Any) -> None:
+    clock = StoppedClock(client)
+    clock.start()
+    client.queues["q"].recur("jobs.nightly", {}, 60, jid="nightly")
+    client.queues["q"].put("jobs.send")
+    clock.advance(minutes=10)
+    shown = run("stats").stdout
+    assert shown.count("holdfast worker -q q") == 1
+    assert shown.startswith("One thing wants a look; the first is urgent.")
+
+
 # All of them.
 
 LISTS = (
@@ -534,6 +546,8 @@ def test_a_shell_completes_names_of_the_store(busy: Client, url: str, namespace:
     for line, names in (
         ("holdfast queues pause ma", ["mail", "mail-eu"]),
         ("holdfast queues pause mail ma", ["mail-eu"]),
+        ("holdfast jobs move ma", ["mail", "mail-eu"]),
+        ("holdfast put jobs.send --queue ma", ["mail", "mail-eu"]),
         ("holdfast workers show box", ["box-7-0"]),
         ("holdfast recurring run ", ["nightly"]),
         ("holdfast failed show mail", ["mail-ValueError"]),

@@ -99,3 +99,9 @@ def test_it_needs_a_terminal(url: str, namespace: str) -> None:
     ended = holdfast(*words(url, namespace))
     assert ended.returncode == 2
     assert "needs a terminal" in ended.stderr
+
+
+def test_a_terminal_that_cannot_move_the_cursor_is_told_what_can(url: str, namespace: str) -> None:
+    with Terminal(*words(url, namespace), env={"TERM": "dumb"}) as terminal:
+        assert terminal.code() == 2
+        assert "holdfast stats --watch" in terminal.text

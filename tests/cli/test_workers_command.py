@@ -28,9 +28,11 @@ def test_the_list_shows_what_workers_say_of_themselves_and_lives_with_nonsense(
     now = round(client.store_time() * 1000)
     seen(client, "w-0", queues='["mail", "news"]', busy="1", slots="4", started=str(now - 7_200_000))
     client.run(WorkerSeen("odd", {"queues": "{", "busy": "many", "started": "\x1b[31m"}))
+    client.run(WorkerSeen("deep", {"queues": "[" * 4000, "started": "9" * 400}))
     client.workers.quiet("odd")
     rows = json.loads(ask("list", "--json").stdout)
-    odd, first = sorted(rows, key=lambda row: row["name"])
+    deep, odd, first = sorted(rows, key=lambda row: row["name"])
+    assert (deep["queues"], deep["up"]) == ([], None)
     assert (odd["queues"], odd["busy"], odd["up"], odd["quiet"]) == ([], None, None, True)
     assert (first["queues"], first["busy"], first["seats"], first["pid"]) == (["mail", "news"], 1, 4, 7)
     assert 7200 <= first["up"] < 7300

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from holdfast import AsyncClient, Client
+from holdfast.commands.jobs import PutMany
 from holdfast.commands.operations import Act, OperationGet, OperationSet, Progress
 from holdfast.console.handles import AsyncConsole, Console
 from holdfast.console.operation_spec import Spec, merged
@@ -189,6 +190,54 @@ def test_a_rate_is_kept(console: Console, client: Client) -> None:
 
     console.run_operation(console.start_operation(Spec(action="retry", filter="state:failed", rate=20)), note)
     assert steps[-1] == 6
+
+
+def test_the_largest_number_of_jobs_is_kept_also_when_it_is_continued(
+    console: Console, client: Client
+) -> None:
+    failed(client, 300)
+    spec = Spec(action="retry", filter="state:failed", most=200)
+    assert console.dry_run(spec).matched == 200
+
+    def stop(running: Running) -> None:
+        console.stop_operation(running.id)
+
+    stopped = console.run_operation(console.start_operation(spec), stop)
+    assert (stopped.state, 0 < stopped.changed < 200) == ("stopped", True)
+    done = console.run_operation(console.resume_operation(stopped.id))
+    assert (done.state, done.changed, done.share) == ("done", 200, 1.0)
+    assert client.queues["q"].counts["failed"] == 100
+
+
+def test_a_slow_operation_looks_at_no_job_twice_and_at_many_without_a_match_at_once(
+    console: Console, client: Client
+) -> None:
+    put(client, 700)
+    client.queues["q"].put("k.Last", {}, jid="last")
+    looks: list[int] = []
+
+    def note(running: Running) -> None:
+        looks.append(running.looked)
+
+    running = console.start_operation(Spec(action="track", filter="klass:k.Last,k.K", rate=100_000))
+    assert console.run_operation(running, note).changed == 701
+    assert looks[-1] == 701
+    looks.clear()
+    running = console.start_operation(Spec(action="untrack", filter="klass:k.Last", rate=1))
+    assert console.run_operation(running, note).changed == 1
+    assert (looks[-1], len(looks) <= 4) == (701, True)
+
+
+def test_data_that_are_not_json_are_not_patched_and_keep_nothing_else_from_it(
+    console: Console, client: Client
+) -> None:
+    client.run(PutMany("q", ["a", "k.K", b"{", "b", "k.K", b"[" * 9000 + b"]" * 9000, "c", "k.K", b"{}"]))
+    assert run(console, action="data", filter="queue:q", value='{"n": 1}').changed == 1
+    for jid in ("a", "b"):
+        with pytest.raises(WrongState, match=f"the data of {jid} is not JSON"):
+            console.edit(jid, patch='{"n": 1}')
+    with pytest.raises(UsageError, match="the patch is not JSON"):
+        console.edit("c", patch='{"a":' * 9000)
 
 
 def test_each_operation_is_one_line_of_the_audit_log(console: Console, client: Client) -> None:

@@ -52,7 +52,7 @@ def failed() -> None:
 
 @examples("holdfast failed list 'mail-*'", "holdfast failed --watch 5")
 @failed.command("list")
-@click.argument("pattern", metavar="[PATTERN]", default="*")
+@click.argument("pattern", metavar="[PATTERN]", default="*", shell_complete=names_of("groups"))
 @click.option("--limit", type=click.IntRange(1, 10_000), default=_LIMIT, show_default=True, metavar="N",
               help="Show N groups.")  # fmt: skip
 @watch_option
@@ -195,14 +195,12 @@ def retry(
     failed or did not end, or if a job was refused.
     """
     filter = _filter(group, is_all)
-    if count and (rate or dry_run):
-        raise UsageError("--count goes without --rate and --dry-run")
     with place.console() as console:
         if probe and not dry_run and not _probe(console, filter, timeout, yes):
             return 1
-        if count:
+        if count and not rate and not dry_run:
             return _retry_newest(console, _newest(console, filter, count), probe and not yes, as_json)
-        spec = Spec(action="retry", filter=filter, rate=rate or 0.0)
+        spec = Spec(action="retry", filter=filter, rate=rate or 0.0, most=count or 0)
         return run_bulk(console, spec, yes=yes, dry_run=dry_run, as_json=as_json)
 
 

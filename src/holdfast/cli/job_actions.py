@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from holdfast.cli.bulk import Chosen, choice, report_each
+from holdfast.cli.completion import names_of
 from holdfast.cli.examples import examples
 from holdfast.commands.operations import Action
 from holdfast.console.handles import Console
@@ -24,7 +25,11 @@ from holdfast.models import JobFacts
 )
 @click.command()
 @click.option(
-    "--queue", default="", metavar="QUEUE", help="Put them into this queue [default: that of each job]."
+    "--queue",
+    default="",
+    metavar="QUEUE",
+    shell_complete=names_of("queues"),
+    help="Put them into this queue [default: that of each job].",
 )
 @choice
 def retry(chosen: Chosen, queue: str) -> int:
@@ -61,7 +66,7 @@ def delete(chosen: Chosen) -> int:
 
 @examples("holdfast jobs move slow JID", "holdfast jobs move slow --filter 'queue:mail klass:jobs.report'")
 @click.command()
-@click.argument("queue")
+@click.argument("queue", shell_complete=names_of("queues"))
 @choice
 def move(chosen: Chosen, queue: str) -> int:
     """Move jobs to another queue, where they wait; a worker that runs one loses its lease.
@@ -191,7 +196,7 @@ def _json_of(given: str) -> bytes:
 def _checked(text: bytes) -> bytes:
     try:
         json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"the data: expected JSON: {error}") from None
     return text.strip()
 
@@ -218,9 +223,7 @@ def _in_editor(console: Console, chosen: Chosen) -> int:
         )
     text = json.dumps(stored(facts.data), indent=2, ensure_ascii=False) + "\n"
     changed = click.edit(text, extension=".json", require_save=False)
-    if changed is None:
-        return report_each("data", [(jid, False)], chosen.as_json)
-    if changed == text:
+    if changed is None or changed == text:
         return report_each("data", [(jid, False)], chosen.as_json)
     return _set_data(console, chosen, _checked(changed.encode(errors="replace")), seen=facts.data)
 

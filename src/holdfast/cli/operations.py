@@ -23,6 +23,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.tables import Listing, echo_wrapped, new_line
 from holdfast.cli.times import brief, moment
+from holdfast.console.handles import Console
 from holdfast.console.operations import Operation
 from holdfast.console.plain import plain
 
@@ -89,19 +90,24 @@ def state_of(row: Operation) -> str:
     return "orphaned" if row.is_orphaned else row.state
 
 
-@examples("holdfast operations show ID")
+@examples("holdfast operations show ID", "holdfast operations show ID --watch")
 @operations.command()
 @click.argument("id", metavar="OPERATION")
+@watch_option
 @store_options
 @json_option
-def show(id: str, place: Place, as_json: bool) -> None:
+def show(id: str, watch: float | None, place: Place, as_json: bool) -> None:
     """Show an operation: how far it got, the first hundred refusals, and how to continue or undo it.
 
-    Exit code 1 if it is not known. With --json: `id`, `spec` (`action`, `filter`, `value`, `who`, `rate`, `candidates`, `undoes`),
+    Exit code 1 if it is not known. With --json: `id`, `spec` (`action`, `filter`, `value`, `who`, `rate`, `most`, `candidates`, `undoes`),
     `state`, `is_orphaned`, `runner`, `created`, `updated`, `looked`, `matched`, `changed`, `same`, `refused`, `refusals` and `undo_until`.
     """
     with place.console() as console:
-        found, now, flags = console.operation(id), console.now_ms(), console.flags
+        repeat(watch, lambda: _show(console, id, as_json))
+
+
+def _show(console: Console, id: str, as_json: bool) -> None:
+    found, now = console.operation(id), console.now_ms()
     if as_json:
         print_json(plain(found))
         return
@@ -112,6 +118,7 @@ def show(id: str, place: Place, as_json: bool) -> None:
             "state": state_of(found),
             "action": f"{spec.action} {spec.value}".rstrip(),
             "filter": spec.filter,
+            "at most": counted(spec.most, "job") if spec.most else "",
             "undoes": spec.undoes,
             "who": spec.who,
             "started": moment(found.created_ms, now),
@@ -124,7 +131,7 @@ def show(id: str, place: Place, as_json: bool) -> None:
         }
     )
     print_refusals(found.refusals, found.refused)
-    for line in what_next(found, flags):
+    for line in what_next(found, console.flags):
         echo_text(line)
 
 

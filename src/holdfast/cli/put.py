@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, wait_option, with_place
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.client.sync import Client
@@ -19,7 +20,8 @@ from holdfast.printable import one_line, printable_json
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS: Final = (
-    click.option("-q", "--queue", default="default", show_default=True, help="Queue to put the job into."),
+    click.option("-q", "--queue", default="default", show_default=True, shell_complete=names_of("queues"),
+                 help="Queue to put the job into."),
     click.option("--jid", help="Jid of the job; a job that has it is replaced [default: a new one]."),
     click.option("--only-new", is_flag=True, default=None, help="Leave a job that has this --jid unchanged."),
     click.option("--priority", type=int, help="Priority, higher first [default: 0]."),

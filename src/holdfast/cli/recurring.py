@@ -244,7 +244,7 @@ def edit(
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"--data is not JSON: {error}") from None
 
 

@@ -230,8 +230,12 @@ class Top:
         running = self._console.start_operation(
             Spec(action="retry", filter=f'state:failed group:"{escaped}"')
         )
-        done = self._console.run_operation(running)
-        return f"{done.changed} jobs retried, {done.refused} refused; holdfast operations undo {done.id}"
+        try:
+            done = self._console.run_operation(running)
+        except KeyboardInterrupt:
+            self._console.stop_operation(running.id)
+            return f"stopped; to continue: holdfast operations resume{self._console.flags} {running.id}"
+        return f"{done.changed} jobs retried, {done.refused} refused; holdfast operations undo{self._console.flags} {done.id}"
 
     def _did(self, _: object, text: str) -> str:
         return text
@@ -356,6 +360,10 @@ def top(interval: float, read_only: bool, place: Place) -> None:
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("holdfast top needs a terminal; holdfast stats prints the figures once")
+    if os.environ.get("TERM", "dumb").lower() in ("dumb", "unknown", ""):
+        raise UsageError(
+            "holdfast top moves the cursor, which a terminal with TERM=dumb cannot; holdfast stats --watch prints the figures"
+        )
     with place.console() as console:
         _loop(Top(console, interval, read_only), interval)
 

@@ -1,8 +1,7 @@
 """`holdfast workers show` and `stack`: what single workers run."""
 
-import json
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import click
 
@@ -25,10 +24,11 @@ from holdfast.client.reasons import span
 from holdfast.client.stacks import PATIENCE
 from holdfast.commands.workers import HeldJob, WorkerFacts
 from holdfast.console.handles import Console
-from holdfast.console.queries import WorkerDetail
+from holdfast.console.queries import WorkerDetail, queues_of
 from holdfast.errors import Refused
 
 _SHOWN: Final = 50
+_LONGEST_NUMBER: Final = 20
 _FACTS: Final = ("host", "pid", "pool", "version")
 
 NAME: Final = click.argument("name", shell_complete=names_of("workers"))
@@ -178,7 +178,7 @@ def facts_of(worker: WorkerFacts, now: float) -> dict[str, Any]:
         "pid": _whole(facts.get("pid")),
         "pool": facts.get("pool", ""),
         "version": facts.get("version", ""),
-        "queues": _queues(facts.get("queues", "")),
+        "queues": queues_of(worker),
         "busy": _whole(facts.get("busy")),
         "seats": _whole(facts.get("slots")),
         "up": None if started is None else max(0.0, round(now - started / 1000, 3)),
@@ -189,15 +189,4 @@ def facts_of(worker: WorkerFacts, now: float) -> dict[str, Any]:
 
 
 def _whole(text: str | None) -> int | None:
-    try:
-        return int(text or "")
-    except ValueError:
-        return None
-
-
-def _queues(text: str) -> list[str]:
-    try:
-        found: object = json.loads(text)
-    except ValueError:
-        return []
-    return list(map(str, cast("Any", found))) if isinstance(found, list) else []
+    return int(text) if text and text.isdecimal() and len(text) < _LONGEST_NUMBER else None

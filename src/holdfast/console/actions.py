@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.client.config import set_command, unset_command
 from holdfast.client.workers import is_meant
-from holdfast.codecs import encode_data
+from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import MAX_CHANGED, Act, Audited
@@ -25,7 +25,7 @@ from holdfast.commands.recurring import RecurCancel, RecurPause, RecurRun, Recur
 from holdfast.commands.workers import WorkerForget, WorkerQuiet
 from holdfast.console.operation_spec import Spec, check_value, merged, patch_of
 from holdfast.console.queries import all_workers
-from holdfast.errors import JobNotFound, Refused, UsageError, WrongState
+from holdfast.errors import CodecError, JobNotFound, Refused, UsageError, WrongState
 from holdfast.settings import (
     check_each,
     check_milliseconds,
@@ -78,7 +78,7 @@ def edit(ask: Planner, who: str, jid: str, data: object, patch: str, seen: bytes
     if seen is not None and facts.data != seen:
         raise WrongState(f"the data of {jid} was changed meanwhile", "HF_WRONG_STATE")
     if patch:
-        data = msgspec.json.encode(merged(msgspec.json.decode(facts.data), patch_of(patch)))
+        data = merged(_decoded(jid, facts.data), patch_of(patch))
     new = encode_data(data)
     if new == facts.data:
         return False
@@ -89,6 +89,15 @@ def edit(ask: Planner, who: str, jid: str, data: object, patch: str, seen: bytes
     if isinstance(result, Refused):
         raise result
     return result
+
+
+def _decoded(jid: str, data: bytes) -> object:
+    try:
+        return decode(data)
+    except CodecError:
+        raise WrongState(
+            f"the data of {jid} is not JSON, so it cannot be patched, only replaced", "HF_WRONG_STATE"
+        ) from None
 
 
 def pause(who: str, names: Sequence[str], why: str, seconds: float) -> Command[int]:

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.client.explanation import Explanation, explained
+from holdfast.codecs import decode
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import Await, JobGet, Outcome
@@ -15,7 +16,7 @@ from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.console.filters import glob
 from holdfast.console.search import row_of
 from holdfast.console.unknown import unknown
-from holdfast.errors import JobNotFound
+from holdfast.errors import CodecError, JobNotFound
 from holdfast.models import HistoryEntry, JobFacts
 from holdfast.settings import MAX_BATCH, check_name, check_whole
 from holdfast.wire.plans import Plan, Planner, all_failure_groups
@@ -194,8 +195,8 @@ def shares_of(jobs: Sequence[JobRow]) -> tuple[Shared, ...]:
 def _data_of(row: JobRow) -> Iterable[tuple[str, str]]:
     """Return the paths and plain values of the data, two levels deep."""
     try:
-        data = msgspec.json.decode(row.data)
-    except msgspec.MsgspecError:
+        data = decode(row.data)
+    except CodecError:
         return
     yield from _leaves("data", data, 2)
 

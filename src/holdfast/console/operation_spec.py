@@ -14,6 +14,7 @@ from holdfast.console.search import STATES
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_whole
 
+MOST_JOBS: Final = 1_000_000_000
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 _OPEN: Final = tuple(state for state in STATES if state != "complete")
 _FAMILY: Final = ("depends", *(state for state in _OPEN if state != "depends"))
@@ -53,7 +54,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
 
     `value` is a queue for move and retry ("": that of the job), a number for priority and retries, seconds for delay, tags
     separated by commas for tag and untag, and a JSON merge patch (RFC 7396) for data. `rate` is the largest number of
-    changes a second, 0 for any. `undoes` is the id of the operation that this one undoes.
+    changes a second, `most` that of jobs to change; 0 for any. `undoes` is the id of the operation that this one undoes.
     """
 
     action: Action
@@ -64,6 +65,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     candidates: int = 0
     undoes: str = ""
     planned_ms: int = 0
+    most: int = 0
 
     @property
     def query(self) -> Filter:
@@ -83,6 +85,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
 def check_spec(spec: Spec) -> Spec:
     """Return a spec whose action, value and filter are possible. Raises UsageError."""
     check_value(spec)
+    check_whole("most", spec.most, 0, MOST_JOBS)
     query = spec.query
     if not str(query):
         raise UsageError("the filter is empty, so it matches every job; to mean that, write jid:*")
@@ -127,8 +130,8 @@ def patch_of(text: str) -> dict[str, Any]:
     """Return a JSON merge patch. Raises UsageError for what is no JSON object."""
     try:
         found: object = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"the patch is no JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the patch is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise UsageError(f"the patch is a JSON object, not {text!r:.80}")
     return cast("dict[str, Any]", found)

@@ -5,12 +5,14 @@ matches in the same call that notes how far it got. Whoever takes over continues
 """
 
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
+from holdfast.codecs import decode
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import (
     Act,
@@ -25,6 +27,7 @@ from holdfast.console.filters import Filter
 from holdfast.console.operation_spec import APPLIES, INVERSE, Spec, check_spec, merged, patch_of
 from holdfast.console.search import (
     STATES,
+    Chunk,
     Position,
     SearchPlan,
     by_jid,
@@ -33,7 +36,7 @@ from holdfast.console.search import (
     planned,
     wants_of,
 )
-from holdfast.errors import Refused, WrongState, refusal
+from holdfast.errors import CodecError, Refused, WrongState, refusal
 from holdfast.ids import mint_jid
 from holdfast.settings import check_name
 from holdfast.wire.plans import Plan, Planner
@@ -42,7 +45,7 @@ LEASE_MS: Final = 30_000
 """How long an operation is somebody's without a sign of progress."""
 EXAMPLES: Final = 10
 AT_ONCE: Final = 128
-"""Jobs that a chunk looks at: as many as one call changes."""
+"""Jobs that one call changes, and that a chunk looks at, unless none of those before matched: then it looks at more."""
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -70,7 +73,9 @@ class Operation(msgspec.Struct, frozen=True):
     @property
     def share(self) -> float:
         """The part of the jobs that was looked at, from 0 to 1."""
-        return min(self.looked / self.spec.candidates, 1.0) if self.spec.candidates else 1.0
+        if self.state == "done" or not self.spec.candidates:
+            return 1.0
+        return min(self.looked / self.spec.candidates, 1.0)
 
 
 UNDO_MS: Final = 3_600_000
@@ -114,7 +119,7 @@ def operation_of(facts: OperationFacts, now_ms: int, detail: OperationDetail | N
 class DryRun(msgspec.Struct):
     """What an operation would change: how many jobs match, by state and queue, and examples.
 
-    `complete` is False where not all jobs were looked at; `refused` are jobs among them whose state does not allow it.
+    `complete` is False where a match may be among the jobs that were not looked at; `refused` are jobs among them whose state does not allow it.
     """
 
     matched: int = 0
@@ -165,6 +170,15 @@ class Running(msgspec.Struct):
     refused: int = 0
     skip: int = 0
     """Jobs of the next part of an undo that an earlier run has done."""
+    before: int = 0
+    """Jobs that earlier runs matched."""
+    finds: bool = True
+    """Whether a job matched of those that it looked at last."""
+
+    @property
+    def room(self) -> int:
+        """How many jobs may still be changed."""
+        return self.spec.most - self.before - self.matched if self.spec.most else sys.maxsize
 
     def note(self, looked: int, results: Sequence[bool | Refused]) -> int:
         """Count what one call did. Returns how many jobs it changed."""
@@ -180,10 +194,11 @@ def dry_run(ask: Planner, spec: Spec, now_ms: int, most: int, note: Callable[[Dr
     query, applies = check_spec(spec).query, APPLIES.get(spec.action, STATES)
     plan = yield from planned(ask, query, applies)
     found, matches = DryRun(candidates=plan.candidates, index=plan.index), query.matcher(now_ms)
+    limit = spec.most or sys.maxsize
     if plan.jids:
         page = yield from by_jid(ask, plan, matches)
         found.looked, found.complete = page.looked, True
-        found.add(page.jobs, applies)
+        found.add(page.jobs[:limit], applies)
         return found
     at, wants = Position(), wants_of(query, plan)
     while found.looked < most:
@@ -191,10 +206,10 @@ def dry_run(ask: Planner, spec: Spec, now_ms: int, most: int, note: Callable[[Dr
         if some is not None:
             found.looked += some.page.looked
             rows = [row for row in some.page.jobs if matches(row) and not _is_done(spec, row)]
-            found.add(rows, applies)
+            found.add(rows[: limit - found.matched], applies)
             note(found)
             at = some.following
-        if some is None or not at.set:
+        if some is None or not at.set or found.matched == limit:
             found.complete = True
             break
     return found
@@ -232,11 +247,12 @@ def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[Running]:
     query = spec.query
     plan = yield from planned(ask, query, APPLIES.get(spec.action, STATES))
     place = _NOWHERE if at == _END else plan
-    return Running(id, runner, spec, place, at, _wants(spec, query, plan), query.matcher(now_ms))
+    wants, matches = _wants(spec, query, plan), query.matcher(now_ms)
+    return Running(id, runner, spec, place, at, wants, matches, before=detail.facts.matched)
 
 
 def step(ask: Planner, running: Running, count: int = AT_ONCE) -> Plan[int]:
-    """Go forward by one chunk: look at up to `count` jobs, and change those that match. Returns how many changed.
+    """Go forward by one chunk: look at some jobs, and change up to `count` of those that match. Returns how many changed.
 
     Raises WrongState when the operation was stopped or taken over meanwhile.
     """
@@ -244,11 +260,24 @@ def step(ask: Planner, running: Running, count: int = AT_ONCE) -> Plan[int]:
         return (yield from _undo_step(ask, running))
     if running.plan.jids:
         return (yield from _jid_step(ask, running, count))
-    some = yield from chunk(ask, running.plan, running.at, count, running.wants)
+    size = AT_ONCE if running.finds else page_size(running.wants)
+    some = yield from chunk(ask, running.plan, running.at, size, running.wants)
     if some is None:
         return (yield from _finish(ask, running))
-    rows = [row for row in some.page.jobs if running.matches(row) and not _is_done(running.spec, row)]
-    return (yield from _act(ask, running, some.page.looked, rows, some.following))
+    rows, looked, following = _matching(running, some, min(count, AT_ONCE, running.room))
+    running.finds = bool(rows)
+    return (yield from _act(ask, running, looked, rows, following))
+
+
+def _matching(running: Running, some: Chunk, most: int) -> tuple[list[JobRow], int, Position]:
+    """Return the first `most` jobs of a page that match, how many were looked at for them, and the place behind these."""
+    rows: list[JobRow] = []
+    for looked, (row, score) in enumerate(zip(some.page.jobs, some.page.scores, strict=True), 1):
+        if running.matches(row) and not _is_done(running.spec, row):
+            rows.append(row)
+            if len(rows) == most and row is not some.page.jobs[-1]:
+                return rows, looked, some.behind(row, score)
+    return rows, some.page.looked, some.following
 
 
 def _is_done(spec: Spec, row: JobRow) -> bool:
@@ -277,6 +306,8 @@ def _act(
     ask: Planner, running: Running, looked: int, rows: Sequence[JobRow], following: Position
 ) -> Plan[int]:
     pairs = _pairs(running.spec, rows)
+    if len(pairs) >= running.room:
+        following = Position()
     cursor = str(following if following.set else _END)
     progress = Progress(running.id, running.runner, LEASE_MS, cursor, looked, len(pairs))
     command = Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress)
@@ -306,8 +337,8 @@ def _pairs(spec: Spec, rows: Sequence[JobRow]) -> list[tuple[str, str | bytes]]:
     patch, pairs = patch_of(spec.value), list[tuple[str, str | bytes]]()
     for row in rows:
         try:
-            changed = msgspec.json.encode(merged(msgspec.json.decode(row.data), patch))
-        except msgspec.MsgspecError:
+            changed = msgspec.json.encode(merged(decode(row.data), patch))
+        except CodecError:
             continue
         pairs.append((row.jid, hashlib.sha1(row.data).hexdigest().encode() + changed))
     return pairs
@@ -316,6 +347,7 @@ def _pairs(spec: Spec, rows: Sequence[JobRow]) -> list[tuple[str, str | bytes]]:
 def _jid_step(ask: Planner, running: Running, count: int) -> Plan[int]:
     """Change jobs that the filter names by jid; the cursor counts the jids."""
     first = int(running.at.name or 0)
+    count = min(count, running.room)
     some = SearchPlan((), "", running.plan.jids[first : first + count])
     page = yield from by_jid(ask, some, running.matches)
     is_last = first + count >= len(running.plan.jids)

@@ -68,7 +68,7 @@ def overview(ask: Planner, now_ms: int, flags: str = "", most: int = 12) -> Plan
     found: list[Attention] = []
     for rule in RULES.values():
         found += (yield from rule(ask, facts)).attention
-    found = _gathered(sorted(found, key=lambda one: ORDER.index(one.severity)))
+    found = _gathered(_once(sorted(found, key=lambda one: ORDER.index(one.severity))))
     busiest = sorted(counts, key=lambda one: (-(one.running + one.waiting + one.failed), one.name))
     return Overview(
         now_ms,
@@ -90,6 +90,12 @@ _TOGETHER: Final = 3
 """Findings of one kind that are shown one by one; more of them become one line."""
 _MOST_SILENT: Final = 20
 """Silent workers whose jobs are counted, the most recently seen ones."""
+
+
+def _once(found: Sequence[Attention]) -> list[Attention]:
+    """Return findings without those that the command of an earlier one helps too: these have the same cause."""
+    first = {one.command: one for one in reversed(found)}
+    return [one for one in found if not one.command or first[one.command] is one]
 
 
 def _gathered(found: Sequence[Attention]) -> list[Attention]:

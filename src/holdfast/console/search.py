@@ -9,12 +9,13 @@ import msgspec
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import Scan, ScanPage
+from holdfast.commands.queues import QueueNames
 from holdfast.commands.views import Cursor
 from holdfast.console.filters import Filter, glob
 from holdfast.errors import UsageError
 from holdfast.models import Counts, JobFacts
 from holdfast.settings import MAX_BATCH
-from holdfast.wire.plans import Plan, Planner, all_counts, failed_counts
+from holdfast.wire.plans import Plan, Planner, counts_of, failed_counts
 
 QUEUE_STATES: Final = ("running", "stalled", "scheduled", "waiting", "throttled", "depends", "failed")
 """The states whose jobs each queue lists, in the order in which they are read."""
@@ -109,9 +110,8 @@ def _of_queues(ask: Planner, query: Filter, states: Sequence[str]) -> Plan[Searc
     queues = query.required("queue")
     sources: list[Source] = []
     if set(wanted) - {"complete"}:
-        counts = yield from all_counts(ask)
-        chosen = [one for one in counts if queues is None or any(glob(name)(one.name) for name in queues)]
-        sources += _sets_of(sorted(chosen, key=lambda one: one.name), wanted)
+        names = _allowed(queues, sorted((yield from ask(QueueNames()))))
+        sources += _sets_of((yield from counts_of(ask, names)), wanted)
     if "complete" in wanted:
         page = yield from ask(Scan("completed", "", None, 0))
         sources.append(Source("completed", "", page.size))
@@ -120,7 +120,8 @@ def _of_queues(ask: Planner, query: Filter, states: Sequence[str]) -> Plan[Searc
 
 
 def _allowed(names: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    return [one for one in known if names is None or any(glob(name)(one) for name in names)]
+    tests = None if names is None else [glob(name) for name in names]
+    return [one for one in known if tests is None or any(test(one) for test in tests)]
 
 
 def _sets_of(counts: Sequence[Counts], states: Sequence[str]) -> Iterator[Source]:
