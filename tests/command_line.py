@@ -22,15 +22,15 @@ def on_a_terminal(*words: str, columns: int = 80, rows: int = 24) -> tuple[int, 
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     command = [sys.executable, "-m", "holdfast.cli.main", *words]
-    with subprocess.Popen(
+    process = programs.popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment | {"TERM": "xterm"}
-    ) as process:
-        os.close(theirs)
-        written = b""
-        while piece := _read(ours):
-            written += piece
+    )
+    os.close(theirs)
+    written = b""
+    while piece := _read(ours):
+        written += piece
     os.close(ours)
-    return process.returncode, written.decode()
+    return process.wait(30), written.decode()
 
 
 def _read(terminal: int) -> bytes:

@@ -1,11 +1,12 @@
 """Fixtures every part shares: one scratch store per run and engine, one namespace per test; and what a run is."""
 
+import gc
 import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -35,12 +36,31 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.core.global_force_seed = int(sampling.draw("hypothesis") * 2**32)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the garbage collector, and keep what was collected out of its sight: there are thousands of items."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    yield
+    if sampling.is_whole_run(metafunc.config):
+        sampling.draw_members(metafunc)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run today's sample of what is left to run."""
     if sampling.SEED == "all":
         return
-    kept = sampling.sample(items)
+    kept = sampling.sample(items, sampling.is_whole_run(config))
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 

@@ -4,6 +4,7 @@ A fork takes a hundredth of the time of the imports. In the forked process every
 `python file` or `python -c code`: arguments, search path, environment, directory, standard files, and an ordinary end.
 """
 
+import fcntl
 import gc
 import importlib
 import json
@@ -14,6 +15,7 @@ import select
 import signal
 import socket
 import sys
+import termios
 import time
 import types
 from typing import Any
@@ -87,6 +89,8 @@ def become(request: dict[str, Any], base: list[str]) -> None:
         os.close(file)
     if request["session"]:
         os.setsid()
+        if os.isatty(0):
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.chdir(request["directory"])
     os.environ.clear()
     os.environ.update(request["environment"])

@@ -115,6 +115,8 @@ class Program:
         self.args = words
         self.returncode: int | None = None
         self._opened: list[int] = []
+        self._readers: list[threading.Thread] = []
+        self._written: dict[str, Any] = {}
         numbers = [self._number(file, default) for default, file in enumerate(files)]
         self.stdout = self._piped(files[1], 1, numbers, text)
         self.stderr = self._piped(files[2], 2, numbers, text)
@@ -160,6 +162,26 @@ class Program:
             if self.returncode is None:
                 raise subprocess.TimeoutExpired(list(self.args), within)
         return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[Any, Any]:
+        """Read all that it writes until it has ended; None for what is no pipe."""
+        files = {"out": self.stdout, "err": self.stderr}
+        if not self._readers:
+            self._readers = [
+                threading.Thread(target=self._read_all, args=(name, file), daemon=True)
+                for name, file in files.items()
+                if file is not None
+            ]
+            for reader in self._readers:
+                reader.start()
+        self.wait(timeout)
+        for reader in self._readers:
+            reader.join(30)
+        return self._written.get("out"), self._written.get("err")
+
+    def _read_all(self, name: str, file: IO[Any]) -> None:
+        with file:
+            self._written[name] = file.read()
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -236,24 +258,13 @@ def run(
         stderr=subprocess.PIPE,
         text=True,
     )
-    read: dict[str, str] = {}
-    readers = [
-        threading.Thread(target=lambda name=name, file=file: read.update({name: file.read()}), daemon=True)
-        for name, file in (("out", program.stdout), ("err", program.stderr))
-    ]
-    for reader in readers:
-        reader.start()
     try:
-        status = program.wait(timeout)
+        out, err = program.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         program.kill()
-        program.wait(30)
+        program.communicate(timeout=30)
         raise
-    finally:
-        for reader, file in zip(readers, (program.stdout, program.stderr), strict=True):
-            reader.join(30)
-            file.close()
-    ended = subprocess.CompletedProcess(list(words), status, read["out"], read["err"])
+    ended = subprocess.CompletedProcess(list(words), program.returncode, out, err)
     if check:
         ended.check_returncode()
     return ended

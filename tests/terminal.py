@@ -4,7 +4,6 @@ import fcntl
 import os
 import pty
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -28,14 +27,17 @@ class Terminal:
     ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
-        self._status: int | None = None
-        self.pid, self._file = pty.fork()
-        if self.pid == 0:
-            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-            given = {**os.environ, "TERM": "xterm-256color", **(env or {})}
-            given.pop("COLUMNS", None)
-            given.pop("LINES", None)
-            os.execve(sys.executable, [sys.executable, "-m", "holdfast.cli.main", *words], given)
+        self._file, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        given = {**os.environ, "TERM": "xterm-256color", **(env or {})}
+        given.pop("COLUMNS", None)
+        given.pop("LINES", None)
+        command = [sys.executable, "-m", "holdfast.cli.main", *words]
+        self._program = programs.popen(
+            command, env=given, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        )
+        self.pid = self._program.pid
+        os.close(theirs)
 
     def __enter__(self) -> Self:
         return self
@@ -43,9 +45,8 @@ class Terminal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._status is None:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+        self._program.kill()
+        self._program.wait(30)
         os.close(self._file)
 
     def press(self, keys: str) -> None:
@@ -82,14 +83,10 @@ class Terminal:
 
         def ended() -> bool:
             _ = self.text  # or it waits until somebody reads
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self._status = os.waitstatus_to_exitcode(status)
-            return bool(pid)
+            return self._program.poll() is not None
 
         until(ended, "the program has ended", within)
-        assert self._status is not None
-        return self._status
+        return int(self._program.returncode)
 
 
 def written(

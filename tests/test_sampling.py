@@ -49,14 +49,14 @@ def test_a_sample_is_the_same_for_a_day_and_another_on_the_next(day) -> None:
     day("2026-11-23")
     first = sampled(items)
     assert sampled(list(reversed(items))) == first
-    assert len(first) == 40
+    assert len(first) == 20
     day("2026-11-24")
     assert sampled(items) != first
 
 
 def test_every_member_has_its_day(day) -> None:
     items, seen = family("test_words", engine=["valkey", "redis"], word=list(range(20))), set()
-    for number in range(250):
+    for number in range(700):
         day(str(number))
         seen.update(sampled(items))
     assert len(seen) == 40
@@ -68,6 +68,21 @@ def test_every_function_runs_and_a_small_family_with_each_word_on_one_engine(day
         found = sampled(family("test_one"), family("test_two", engine=["valkey", "redis"], word=["x", "y"]))
         assert len(found) == 3
         assert [name.count("x") for name in found if "two" in name].count(1) == 1
+
+
+def test_of_directories_that_guard_less_a_part_of_the_functions_runs_and_those_that_find_mistakes_daily(
+    day,
+) -> None:
+    seen: set[str] = set()
+    daily = [family(f"test_{n}", file="tests/client/test_bulk.py", word=["x"]) for n in range(4)]
+    for number in range(60):
+        day(str(number))
+        functions = [family(f"test_{n}", file="tests/client/test_a.py", word=["x"]) for n in range(10)]
+        found = set(sampled(*functions, *daily))
+        assert len(found) == 4 + len(daily)
+        assert found >= {one.nodeid for [one] in daily}
+        seen |= found
+    assert len(seen) == 10 + len(daily)
 
 
 def test_a_share_may_be_set_for_a_function_and_for_the_functions_of_a_file(day) -> None:

@@ -1,7 +1,9 @@
 """What the rules look at: the modules of the package, what each imports, and the Lua files."""
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -11,12 +13,23 @@ LUA = PACKAGE / "core" / "lua"
 
 @dataclass
 class Module:
-    """One Python file; `imports` maps each module it names to whether that happens inside a function."""
+    """One Python file. It is parsed when a test looks inside: to collect the tests takes its name alone."""
 
     name: str
     path: Path
-    tree: ast.Module
-    imports: dict[str, bool] = field(default_factory=dict)
+    known: "dict[str, Module]" = field(repr=False, compare=False)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.path.read_text())
+
+    @cached_property
+    def imports(self) -> dict[str, bool]:
+        """The modules that it names; whether each is imported inside of functions only."""
+        found: dict[str, bool] = {}
+        for name, inside in _imports_in(self, self.tree, inside=False):
+            found[name] = found.get(name, True) and inside
+        return found
 
     @property
     def lines(self) -> int:
@@ -28,35 +41,28 @@ class Module:
         return self.name.partition(".")[2].partition(".")[0]
 
 
+@cache
 def modules() -> dict[str, Module]:
     found: dict[str, Module] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         words = path.relative_to(PACKAGE.parent).with_suffix("").parts
         name = ".".join(words[:-1] if words[-1] == "__init__" else words)
-        found[name] = Module(name, path, ast.parse(path.read_text()))
-    for module in found.values():
-        _note_imports(module, module.tree, found, inside=False)
+        found[name] = Module(name, path, found)
     return found
 
 
-def _note_imports(module: Module, node: ast.AST, known: dict[str, Module], inside: bool) -> None:
+def _imports_in(module: Module, node: ast.AST, inside: bool) -> Iterator[tuple[str, bool]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
-            for alias in child.names:
-                _note(module, alias.name, inside)
+            yield from ((alias.name, inside) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
             base = _absolute(module, child)
             for alias in child.names:
                 deeper = f"{base}.{alias.name}"
-                _note(module, deeper if deeper in known else base, inside)
+                yield (deeper if deeper in module.known else base), inside
         else:
-            _note_imports(
-                module, child, known, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-            )
-
-
-def _note(module: Module, name: str, inside: bool) -> None:
-    module.imports[name] = module.imports.get(name, True) and inside
+            is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from _imports_in(module, child, inside or is_function)
 
 
 def _absolute(module: Module, node: ast.ImportFrom) -> str:

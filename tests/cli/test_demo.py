@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import programs
 from holdfast import Client
 from holdfast import store as embedded
 from holdfast.cli.demo import source_files
@@ -30,7 +31,7 @@ def sources(tmp_path: Path) -> Path:
 
 def run(*words: object, timeout: float = 60, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [*PROGRAM, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, cwd=cwd)
+    return programs.run(command, timeout=timeout, cwd=cwd)
 
 
 @pytest.mark.slow

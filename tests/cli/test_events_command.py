@@ -16,6 +16,7 @@ from typing import IO, Any
 import pytest
 import redis
 
+import programs
 from command_line import holdfast
 from holdfast import Client
 from holdfast.console.access import rules_of
@@ -43,7 +44,7 @@ def follow(client: Client, url: str, namespace: str) -> Iterator[Start]:
             namespace,
         ]
         files = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **files}
-        process = subprocess.Popen([*command, *words], text=True, **files)
+        process = programs.popen([*command, *words], text=True, **files)
         running.append(process)
         assert line_of(process.stderr) == f"following the events of {namespace}\n"
         return process
@@ -51,7 +52,7 @@ def follow(client: Client, url: str, namespace: str) -> Iterator[Start]:
     yield start
     for process in running:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=30)
 
 
 def line_of(pipe: IO[str] | None) -> str:

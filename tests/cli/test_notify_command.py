@@ -15,6 +15,7 @@ from typing import IO, Any
 import msgspec
 import pytest
 
+import programs
 from holdfast import Client
 from holdfast.cli import notices as delivering
 from holdfast.cli.notices import Chat, Delivery, Lines, Notice, Sink, Undelivered, Webhook, notice_of
@@ -76,7 +77,7 @@ def telling(url: str, namespace: str, tmp_path: Path) -> Iterator[Callable[..., 
 
     def start(*flags: str) -> "subprocess.Popen[str]":
         words = [sys.executable, "-m", "holdfast.cli.main", "notify", "--url", url, "--namespace", namespace]
-        told = subprocess.Popen(
+        told = programs.popen(
             [*words, *flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -90,7 +91,7 @@ def telling(url: str, namespace: str, tmp_path: Path) -> Iterator[Callable[..., 
     yield start
     for told in running:
         told.kill()
-        told.communicate()
+        told.communicate(timeout=30)
 
 
 def line_of(pipe: IO[str] | None) -> str:

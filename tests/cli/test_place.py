@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import programs
 from holdfast import Client
 from holdfast.cli.main import run
 from holdfast.commands.workers import WorkerSeen
@@ -25,13 +26,7 @@ def call(*words: str, **environment: str) -> Called:
     """Run a command line to its end, in an environment that names no store but what is given here."""
     names = ("HOLDFAST_URL", "REDIS_URL", "HOLDFAST_NAMESPACE")
     clean = {name: text for name, text in os.environ.items() if name not in names}
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast.cli.main", *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=clean | environment,
-    )
+    return programs.run([sys.executable, "-m", "holdfast.cli.main", *words], env=clean | environment)
 
 
 def is_one_sentence(text: str) -> bool:

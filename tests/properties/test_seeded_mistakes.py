@@ -23,6 +23,7 @@ from holdfast.client.sync import Client
 from holdfast.core.library import library
 from holdfast.testing.store import ScratchStore
 from native_door import Door
+from sampling import DAILY, PARTS
 
 TESTS = Path(__file__).parents[1]
 ALL = [*MISTAKES, *MISTAKES_OF_FEATURES]
@@ -67,6 +68,12 @@ def test_the_model_finds(mistake: Mistake, door: Door) -> None:
 
 def test_mistakes_in_files_still_fit() -> None:
     assert [mistake.name for mistake in MISTAKES_IN_FILES if len(mistake.places()) != 1] == []
+
+
+def test_the_tests_that_find_mistakes_in_files_run_each_day() -> None:
+    parts = tuple(f"{directory}/" for directory in PARTS)
+    found_by = {mistake.found_by for mistake in MISTAKES_IN_FILES}
+    assert [test for test in found_by if test.startswith(parts) and not test.startswith(DAILY)] == []
 
 
 @pytest.mark.slow
