@@ -12,7 +12,7 @@ from holdfast.commands.workers import WorkerFacts
 from holdfast.console.attention import KINDS, Attention, is_silent
 from holdfast.console.charts import Steps
 from holdfast.console.filter_values import Exact
-from holdfast.console.overview import Overview
+from holdfast.console.overview import Overview, number_of
 from holdfast.console.queue_figures import MOST, QueueFigures
 from holdfast.models import Sample
 from holdfast.web.context import Context
@@ -42,10 +42,14 @@ class Remedy(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something that needs attention, the page that shows it, and the action that helps, if there is a simple one."""
+    """Something that needs attention, the page that shows it, and the action that helps, if there is a simple one.
+
+    `noun` is what its subject is; `together` are the words for several of its kind.
+    """
 
     attention: Attention
     noun: str
+    together: str
     place: str
     remedy: Remedy | None = None
 
@@ -59,9 +63,11 @@ class Tracked(msgspec.Struct, frozen=True):
 
 
 class WorkerUse(msgspec.Struct, frozen=True):
-    """A worker as the overview shows it."""
+    """A worker as the overview shows it: how many of its slots are busy, and whether it sends no heartbeats."""
 
     facts: WorkerFacts
+    slots: int
+    busy: int
     is_silent: bool
 
 
@@ -100,10 +106,16 @@ async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
         tuple(await console.queue_figures(shown)),
         tuple(sorted(found.failures, key=lambda one: (-one.count, one.name))[:_GROUPS]),
         _tracked(tracked.jobs, found.tracked),
-        tuple(WorkerUse(one, is_silent(one, found.now_ms)) for one in workers.rows),
+        tuple(_use(one, found.now_ms) for one in workers.rows),
         steps,
         await console.waits([one.name for one in shown]),
         query,
+    )
+
+
+def _use(worker: WorkerFacts, now_ms: int) -> WorkerUse:
+    return WorkerUse(
+        worker, number_of(worker, "slots"), number_of(worker, "busy"), is_silent(worker, now_ms)
     )
 
 
@@ -143,12 +155,12 @@ _TABS: Final = {"stalled": "stalled", "no-worker": "waiting", "waiting-long": "w
 
 
 def _finding(ctx: Context, one: Attention) -> Finding:
-    noun = KINDS[one.kind].noun
+    noun, together = KINDS[one.kind]
     section = _SECTIONS[noun]
     if one.count > 1:
-        return Finding(one, noun, ctx.url(f"/{section}"))
+        return Finding(one, noun, together, ctx.url(f"/{section}"))
     tab = _TABS.get(one.kind, "")
-    return Finding(one, noun, ctx.url(ctx.path(section, one.subject), tab=tab), _remedy(one))
+    return Finding(one, noun, together, ctx.url(ctx.path(section, one.subject), tab=tab), _remedy(one))
 
 
 def _remedy(one: Attention) -> Remedy | None:

@@ -173,10 +173,10 @@ async def _tab(ctx: Context, page: QueuePage, day: int) -> Mapping[str, Any]:
         return {"stats": await _stats(ctx, page, day)}
     if page.tab == "recurring":
         found = await console.recurring_of(name, after=query.after, limit=query.limit)
-        rows = tuple(
+        masked = [
             msgspec.structs.replace(one, data=msgspec.json.encode(ctx.data(one.data))) for one in found.rows
-        )
-        return {"recurring": msgspec.structs.replace(found, rows=rows)}
+        ]
+        return {"recurring": msgspec.structs.replace(found, rows=tuple(masked))}
     if page.tab == "settings":
         return {"limits": _limits(page.detail, await console.queue_heartbeat(name))}
     jobs = await console.queue_jobs(name, page.tab, after=query.after, limit=query.limit)
