@@ -114,9 +114,7 @@ async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
 
 
 def _use(worker: WorkerFacts, now_ms: int) -> WorkerUse:
-    return WorkerUse(
-        worker, number_of(worker, "slots"), number_of(worker, "busy"), is_silent(worker, now_ms)
-    )
+    return WorkerUse(worker, number_of(worker, "slots"), number_of(worker, "busy"), is_silent(worker, now_ms))
 
 
 def _tracked(jobs: tuple[JobRow, ...], total: int) -> Tracked:

@@ -14,6 +14,7 @@ from holdfast.console.queue_figures import (
     QueueFigures,
     QueueJobs,
     backlog,
+    filter_of,
     growth_of,
 )
 from holdfast.errors import UsageError
@@ -142,7 +143,44 @@ class QueuePage(msgspec.Struct, frozen=True):
         """How many jobs the queue has in each state."""
         return self.detail.counts
 
+    @property
+    def drains_in(self) -> float | None:
+        """Seconds until nothing waits at the rate of the last ten minutes; None if it does not drain."""
+        return self.detail.drains_in
 
+    @property
+    def filters(self) -> Mapping[str, str]:
+        """The filters that match its jobs, by state."""
+        return {state: filter_of(self.name, state) for state in JOB_TABS}
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """What can be done to several jobs of the state that is shown."""
+        return _VERBS[self.tab]
+
+    def tabs(self, ctx: Context) -> list[tuple[str, str, int | None, str, str]]:
+        """The tabs: name, words, number of jobs, URL, and the key of the number in the live stream."""
+        return [
+            (
+                tab,
+                tab.capitalize(),
+                getattr(self.counts, tab, None),
+                ctx.url(ctx.path("queues", self.name), tab=tab),
+                f"q.{self.name}.{tab}",
+            )
+            for tab in TABS
+        ]
+
+
+_VERBS: Final[Mapping[str, tuple[str, ...]]] = {
+    "running": ("expire", "tag", "track", "cancel"),
+    "waiting": ("move", "priority", "tag", "track", "delay", "cancel"),
+    "throttled": ("move", "priority", "tag", "cancel"),
+    "scheduled": ("run", "delay", "move", "cancel"),
+    "stalled": ("expire", "move", "cancel"),
+    "depends": ("priority", "tag", "track", "cancel"),
+    "failed": ("retry", "move", "tag", "track", "cancel"),
+}
 TABS: Final = ("stats", *JOB_TABS[:-1], "recurring", "failed", "settings")
 """The tabs of a queue, in their order."""
 
