@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import click
 
-from holdfast.cli.charts import bar, histogram, rates, short
 from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
@@ -13,6 +12,7 @@ from holdfast.cli.options import day, print_list
 from holdfast.cli.output import echo_text, json_option, print_json, repeat, watch_option
 from holdfast.cli.tables import cut_line, sparkline
 from holdfast.cli.times import moment
+from holdfast.console.charts import histogram, rates, short
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain
 from holdfast.console.queries import QueueDetail, Series
@@ -86,7 +86,7 @@ def _print_histogram(stats: Stats) -> None:
     rows = histogram((stats.wait, stats.run))
     most = [max((counts[at] for _, counts in rows), default=0) for at in range(2)]
     cells = [
-        (label, waits or "", bar(waits, most[0], _WIDTH), runs or "", bar(runs, most[1], _WIDTH))
+        (label, waits or "", _bar(waits, most[0]), runs or "", _bar(runs, most[1]))
         for label, (waits, runs) in rows
     ]
     click.echo()
@@ -106,6 +106,11 @@ def print_throughput(series: Sequence[Series], now: int) -> None:
         click.echo("The last three hours, until now:")
         for what, line, count in lines:
             click.echo(f"{what:<9} |{line}| {count}")
+
+
+def _bar(value: float, most: float) -> str:
+    """Return a bar as long as a value is; at least one letter for what is not 0."""
+    return "█" * (max(round(value / most * _WIDTH), 1) if value > 0 and most > 0 else 0)
 
 
 def percentiles(stats: Stats) -> dict[str, dict[str, float]]:

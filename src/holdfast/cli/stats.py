@@ -13,13 +13,13 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from holdfast.cli.charts import short
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import print_list
 from holdfast.cli.output import counted, echo_text, json_option, print_json, repeat, watch_option
 from holdfast.cli.tables import echo_wrapped
 from holdfast.client.sync import Client
+from holdfast.console.charts import short
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError, UsageError

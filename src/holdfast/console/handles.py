@@ -29,7 +29,6 @@ from holdfast.commands.admin import AuditLine, Info, PatternFacts, Patterns
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.jobs import Outcome
 from holdfast.commands.operations import Action
-from holdfast.commands.queues import QueueOption
 from holdfast.commands.recurring import RecurringFacts, RecurUpdate
 from holdfast.commands.topics import TopicCounts
 from holdfast.commands.workers import HeldJob, WorkerFacts
@@ -41,17 +40,16 @@ from holdfast.console.named import NamedVerbs
 from holdfast.console.operation_spec import Spec
 from holdfast.console.operations import DryRun, Operation, Running
 from holdfast.console.overview import Overview, overview
-from holdfast.console.queries import Page, QueueDetail, Throttle, WorkerDetail
+from holdfast.console.queries import Page, Throttle, WorkerDetail
+from holdfast.console.queue_verbs import QueueVerbs
 from holdfast.console.search import SearchPage, search
 from holdfast.console.transfer import TransferVerbs
 from holdfast.errors import Refused, WrongState
-from holdfast.models import Counts
 from holdfast.settings import MAX_BATCH, check_whole
 from holdfast.wire.plans import Plan, Planner
 
 MOST_LOOKED: Final = 1_000_000_000
 LONGEST_PAUSE: Final = 10.0  # seconds between two signs of life of an operation that is run slowly
-THREE_HOURS_MS: Final = 3 * queries.HOUR_MS
 
 
 def _now(ask: Planner) -> Plan[int]:
@@ -62,7 +60,7 @@ def _now(ask: Planner) -> Plan[int]:
 def _ignore(_: object) -> None: ...
 
 
-class ConsoleVerbs(TransferVerbs, NamedVerbs):
+class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs):
     """The queries and actions of operators. `actor` is who acts, for the audit log; without it nothing is audited."""
 
     _client: AnyClient
@@ -97,25 +95,6 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs):
             ask, (yield from _now(ask)), check_whole("most_queues", most_queues, 0, 10_000)
         )
         return metrics(found)
-
-    @PlanMethod
-    def queues(
-        self, ask: Planner, pattern: str = "*", *, sort: str = "name", after: str = "", limit: int = 100
-    ) -> Plan[Page[Counts]]:
-        """A page of queues; `sort` is name, oldest, or a state (the largest number first)."""
-        return queries.queues(ask, pattern, sort, after, limit)
-
-    @PlanMethod
-    def queue(
-        self, ask: Planner, name: str, *, day_ms: int = 0, since_ms: int | None = None
-    ) -> Plan[QueueDetail]:
-        """One queue, with the statistics of a UTC day (0: today), and its series (from three hours ago)."""
-        now = yield from _now(ask)
-        return (
-            yield from queries.queue(
-                ask, name, day_ms, now - THREE_HOURS_MS if since_ms is None else since_ms
-            )
-        )
 
     @PlanMethod
     def jobs(
@@ -239,26 +218,6 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs):
         `seen` are the data that the change was made of: any others are left alone.
         """
         return actions.edit(ask, self.actor, jid, data, patch, seen)
-
-    @CommandMethod
-    def pause(self, *queues: str, why: str = "", seconds: float = 0) -> Command[int]:
-        """Pause queues, for ever or for so many seconds. Returns how many were not paused."""
-        return actions.pause(self.actor, queues, why, seconds)
-
-    @CommandMethod
-    def resume(self, *queues: str) -> Command[int]:
-        """Resume queues. Returns how many were paused."""
-        return actions.resume(self.actor, queues)
-
-    @CommandMethod
-    def forget_queue(self, name: str) -> Command[int]:
-        """Remove an empty queue from the list. Raises QueueNotEmpty."""
-        return actions.forget_queue(self.actor, name)
-
-    @CommandMethod
-    def set_queue(self, name: str, option: QueueOption, value: int | None) -> Command[int | None]:
-        """Set a limit of a queue, None to remove it."""
-        return actions.set_queue(self.actor, name, option, value)
 
     @PlanMethod
     def quiet(self, ask: Planner, *workers: str) -> Plan[dict[str, list[str]]]:

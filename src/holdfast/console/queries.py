@@ -58,12 +58,15 @@ SORTS: Final = (
     "scheduled",
     "throttled",
     "depends",
+    "recurring",
     "oldest",
 )
 
 
-def queues(ask: Planner, pattern: str, sort: str, after: str, limit: int) -> Plan[Page[Counts]]:
-    """Return a page of the queues whose name matches a glob, by name, or with the largest number first.
+def queues(
+    ask: Planner, pattern: str, sort: str, after: str, limit: int, reverse: bool = False
+) -> Plan[Page[Counts]]:
+    """Return a page of the queues whose name matches a glob, by name, or with the largest number first, or the other way round.
 
     A page by name reads the queues that it shows; any other order reads all of them.
     """
@@ -72,12 +75,12 @@ def queues(ask: Planner, pattern: str, sort: str, after: str, limit: int) -> Pla
         raise UsageError(f"sort: expected one of {', '.join(SORTS)}, got {sort!r:.80}")
     matches = glob(pattern)
     if sort == "name":
-        names = sorted(name for name in (yield from ask(QueueNames())) if matches(name))
-        chosen = [name for name in names if name > after][: size + 1]
+        names = sorted((name for name in (yield from ask(QueueNames())) if matches(name)), reverse=reverse)
+        chosen = [name for name in names if not after or (name < after if reverse else name > after)]
         rows = yield from counts_of(ask, chosen[:size])
         return Page(tuple(rows), chosen[size - 1] if len(chosen) > size else "", len(names))
     found = [one for one in (yield from all_counts(ask)) if matches(one.name)]
-    found.sort(key=lambda one: (-_rank(one, sort), one.name))
+    found.sort(key=lambda one: (_rank(one, sort) if reverse else -_rank(one, sort), one.name))
     first = check_whole("cursor", int(after or 0) if (after or "0").isdecimal() else after, 0, 1 << 40)
     more = str(first + size) if len(found) > first + size else ""
     return Page(tuple(found[first : first + size]), more, len(found))
@@ -100,6 +103,11 @@ class Series(msgspec.Struct, frozen=True, gc=False):
     failed: int
     retried: int
     lost: int
+
+    @property
+    def change(self) -> int:
+        """By how many jobs more wait, for a worker or for their time, at its end than at its beginning."""
+        return self.put + self.retried + self.lost - self.popped
 
 
 def series_of(lines: Sequence[Tallies]) -> tuple[Series, ...]:
@@ -138,7 +146,7 @@ class QueueDetail(msgspec.Struct, frozen=True):
         """Seconds until nothing waits at the rate of the last ten minutes; None if it does not shrink."""
         recent = [step for step in self.series if step.when_ms > self.series[-1].when_ms - 600_000]
         seconds = sum(step.seconds for step in recent)
-        shrinks = sum(step.popped - step.put for step in recent)
+        shrinks = -sum(step.change for step in recent)
         return self.counts.waiting * seconds / shrinks if shrinks > 0 and seconds else None
 
 

@@ -1,17 +1,172 @@
-"""The first page: what needs attention, how much there is of everything, the busiest queues, the latest failures."""
+"""The first page: what needs attention, how much there is of everything, the busiest queues, the largest failure groups."""
 
-from typing import Final
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
 
-from holdfast.console.overview import Overview
+import msgspec
+
+from holdfast.commands.failures import FailureGroup
+from holdfast.commands.job_rows import JobRow
+from holdfast.commands.workers import WorkerFacts
+from holdfast.console.attention import KINDS, Attention, is_silent
+from holdfast.console.charts import Steps
+from holdfast.console.filter_values import Exact
+from holdfast.console.overview import Overview, number_of
+from holdfast.console.queue_figures import MOST, QueueFigures
+from holdfast.models import Sample
 from holdfast.web.context import Context
-from holdfast.web.views import ActionRoute, NoQuery, View
+from holdfast.web.views import ActionRoute, View
+
+_QUEUES: Final = 12
+_FINDINGS: Final = 5
+_GROUPS: Final = 5
+_TRACKED: Final = 8
+_MOST_TRACKED: Final = 256
+_WORKERS: Final = 8
 
 
-async def overview(ctx: Context, _: NoQuery) -> Overview:
-    """Return the overview."""
-    found = await ctx.console.overview()
+class OverviewQuery(msgspec.Struct, frozen=True):
+    """The period of the charts: 90m, 24h or 7d."""
+
+    range: str = "90m"
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """An action that helps: its noun and verb, its fields, and the words of its button."""
+
+    noun: str
+    verb: str
+    fields: Mapping[str, Any]
+    button: str
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something that needs attention, the page that shows it, and the action that helps, if there is a simple one.
+
+    `noun` is what its subject is; `together` are the words for several of its kind.
+    """
+
+    attention: Attention
+    noun: str
+    together: str
+    place: str
+    remedy: Remedy | None = None
+
+
+class Tracked(msgspec.Struct, frozen=True):
+    """The first tracked jobs, and how many of the first 256 are in each state, the largest number first."""
+
+    jobs: tuple[JobRow, ...]
+    states: tuple[tuple[str, int], ...]
+    total: int
+
+
+class WorkerUse(msgspec.Struct, frozen=True):
+    """A worker as the overview shows it: how many of its slots are busy, and whether it sends no heartbeats."""
+
+    facts: WorkerFacts
+    slots: int
+    busy: int
+    is_silent: bool
+
+
+class OverviewPage(msgspec.Struct, frozen=True):
+    """The overview. `findings` are the most urgent five; `next_ms` is when the next scheduled job is due (0: none)."""
+
+    now_ms: int
+    sentence: str
+    overview: Overview
+    next_ms: int
+    findings: tuple[Finding, ...]
+    queues: tuple[QueueFigures, ...]
+    groups: tuple[FailureGroup, ...]
+    tracked: Tracked
+    workers: tuple[WorkerUse, ...]
+    throughput: Steps
+    wait: Sample
+    query: OverviewQuery
+
+
+async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
+    """Return the overview. It reads the figures of the busiest queues, and of jobs only the tracked ones."""
+    console = ctx.console
+    found = await console.overview(MOST)
     ctx.now_ms = found.now_ms
-    return found
+    steps = await console.throughput([one.name for one in found.queues], query.range)
+    shown = found.queues[:_QUEUES]
+    workers = await console.workers(limit=_WORKERS)
+    tracked = await console.jobs("is:tracked", limit=_MOST_TRACKED)
+    return OverviewPage(
+        found.now_ms,
+        _sentence(found, steps),
+        msgspec.structs.replace(found, queues=(), failures=()),
+        min((one.next_ms for one in found.queues if one.next_ms), default=0),
+        tuple(_finding(ctx, one) for one in found.attention[:_FINDINGS]),
+        tuple(await console.queue_figures(shown)),
+        tuple(sorted(found.failures, key=lambda one: (-one.count, one.name))[:_GROUPS]),
+        _tracked(tracked.jobs, found.tracked),
+        tuple(_use(one, found.now_ms) for one in workers.rows),
+        steps,
+        await console.waits([one.name for one in shown]),
+        query,
+    )
+
+
+def _use(worker: WorkerFacts, now_ms: int) -> WorkerUse:
+    return WorkerUse(worker, number_of(worker, "slots"), number_of(worker, "busy"), is_silent(worker, now_ms))
+
+
+def _tracked(jobs: tuple[JobRow, ...], total: int) -> Tracked:
+    states = Counter(one.state for one in jobs).most_common()
+    return Tracked(jobs[:_TRACKED], tuple(states), max(total, len(jobs)))
+
+
+_QUIET: Final = 4
+"""Minutes without a popped job, while some wait, after which the first sentence says so."""
+
+
+def _sentence(found: Overview, steps: Steps) -> str:
+    """Return one sentence: how it goes, and how many things need attention."""
+    if not found.queue_count:
+        return "There are no queues yet."
+    count = len(found.attention)
+    wants = {0: "", 1: "; one thing wants a look"}.get(count, f"; {count} things want a look")
+    popped = steps.of("popped")
+    quiet = next((at for at, value in enumerate(reversed(popped)) if value > 0), len(popped))
+    minutes = quiet * steps.step_seconds // 60
+    if found.totals["waiting"] and not found.totals["running"] and minutes >= _QUIET:
+        return f"Nothing has started for {minutes} minutes{wants}."
+    return f"Everything is moving{wants}."
+
+
+_SECTIONS: Final[Mapping[str, str]] = {
+    "failure group": "failed",
+    "queue": "queues",
+    "worker": "workers",
+    "throttle": "throttles",
+    "recurring job": "recurring",
+    "operation": "operations",
+}
+"""The section of the application that shows each noun."""
+_TABS: Final = {"stalled": "stalled", "no-worker": "waiting", "waiting-long": "waiting"}
+
+
+def _finding(ctx: Context, one: Attention) -> Finding:
+    noun, together = KINDS[one.kind]
+    section = _SECTIONS[noun]
+    if one.count > 1:
+        return Finding(one, noun, together, ctx.url(f"/{section}"))
+    tab = _TABS.get(one.kind, "")
+    return Finding(one, noun, together, ctx.url(ctx.path(section, one.subject), tab=tab), _remedy(one))
+
+
+def _remedy(one: Attention) -> Remedy | None:
+    if one.kind == "paused":
+        return Remedy("queues", "resume", {"name": one.subject}, "Resume")
+    if one.kind == "worker-gone":
+        return Remedy("jobs", "expire", {"q": f"worker:{Exact(one.subject)}"}, "End its leases…")
+    return None
 
 
 VIEWS: Final = (
@@ -19,6 +174,7 @@ VIEWS: Final = (
         path="/",
         template="overview.html",
         load=overview,
+        query=OverviewQuery,
         summary="What needs attention, and how much there is of everything.",
     ),
 )

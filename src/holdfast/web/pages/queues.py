@@ -1,21 +1,38 @@
-"""Queues, and what is done to them."""
+"""Queues: all of them, one of them with its jobs by state, and its statistics of a day."""
 
-from typing import Final
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import msgspec
 
+from holdfast.commands.recurring import RecurringFacts
+from holdfast.console.charts import Steps, per_minute
 from holdfast.console.queries import Page, QueueDetail
-from holdfast.models import Counts
+from holdfast.console.queue_figures import (
+    JOB_TABS,
+    QueueFigures,
+    QueueJobs,
+    backlog,
+    filter_of,
+    growth_of,
+)
+from holdfast.errors import UsageError
+from holdfast.models import Counts, Sample
 from holdfast.web.context import Context
-from holdfast.web.views import ActionRoute, Body, Done, Repeal, View
+from holdfast.web.pages.queue_actions import ACTIONS as ACTIONS
+from holdfast.web.views import View
+
+_DAY_MS: Final = 86_400_000
 
 
 class QueuesQuery(msgspec.Struct, frozen=True):
-    """Which queues, in which order."""
+    """Which queues, in which order: `sort` is name or a number, behind a "-" the largest one first."""
 
-    filter: str = "*"
+    filter: str = ""
     sort: str = "name"
     after: str = ""
+    first: int = 0
     limit: int = 25
 
 
@@ -23,7 +40,9 @@ class QueuesPage(msgspec.Struct, frozen=True):
     """A page of queues."""
 
     now_ms: int
-    queues: Page[Counts]
+    queues: tuple[QueueFigures, ...]
+    next: str
+    total: int
     query: QueuesQuery
 
 
@@ -31,76 +50,234 @@ async def queues(ctx: Context, query: QueuesQuery) -> QueuesPage:
     """Return a page of the queues whose name matches a glob; text without `*` is found anywhere in the name."""
     ctx.now_ms = await ctx.console.now_ms()
     pattern = query.filter if "*" in query.filter else f"*{query.filter}*"
-    found = await ctx.console.queues(pattern, sort=query.sort, after=query.after, limit=query.limit)
-    return QueuesPage(ctx.now_ms, found, query)
+    name = query.sort.removeprefix("-")
+    reverse = (name == "name") == query.sort.startswith("-")
+    found = await ctx.console.queues(
+        pattern, sort=name, reverse=reverse, after=query.after, limit=min(query.limit, _MOST_ROWS)
+    )
+    rows = await ctx.console.queue_figures(found.rows)
+    return QueuesPage(ctx.now_ms, tuple(rows), found.next, found.total, query)
+
+
+_MOST_ROWS: Final = 50
+"""Queues on one page: two commands of the store for each."""
 
 
 class QueueQuery(msgspec.Struct, frozen=True):
-    """Which tab of a queue, of which day (epoch milliseconds; 0: today)."""
+    """Which tab of a queue; of the statistics the day (2026-11-26; "": today), scale and period of the charts.
+
+    `scale` is fine, or protocol: the 148 buckets of older programs, as jobs a minute. `first` is how many rows came
+    before this page.
+    """
 
     tab: str = "stats"
-    day: int = 0
+    date: str = ""
+    scale: str = "fine"
+    range: str = "90m"
     after: str = ""
+    first: int = 0
     limit: int = 25
 
 
+class Durations(msgspec.Struct, frozen=True):
+    """How long jobs waited or ran on a day, and on the day before: (seconds, jobs), and a summary in seconds.
+
+    `per_minute` has the 148 buckets of older programs as (label, jobs a minute), if the query asks for them.
+    """
+
+    moments: tuple[tuple[float, int], ...]
+    before: tuple[tuple[float, int], ...]
+    per_minute: tuple[tuple[str, float], ...]
+    count: int
+    total: float
+    mean: float
+    std: float
+    median: float
+    p95: float
+    longest: float
+
+
+class DayStats(msgspec.Struct, frozen=True):
+    """The statistics of a queue on one day, with the dates of the days around it ("": that day is still to come)."""
+
+    date: str
+    date_before: str
+    date_after: str
+    failed: int
+    failures: int
+    lost: int
+    retried: int
+    wait: Durations
+    run: Durations
+    throughput: Steps
+    backlog: tuple[int, ...]
+
+
+class QueueLimits(msgspec.Struct, frozen=True):
+    """What can be set for a queue: "" is not set. `lease` is the length of a lease in seconds that applies."""
+
+    max_waiting: str
+    max_losses: str
+    heartbeat: str
+    throttle: str
+    lease: float
+
+
 class QueuePage(msgspec.Struct, frozen=True):
-    """One queue."""
+    """One queue; of the tabs only what `tab` names is there."""
 
     now_ms: int
     name: str
+    tab: str
     detail: QueueDetail
+    growth: float
+    rate: float
     query: QueueQuery
+    stats: DayStats | None = None
+    jobs: QueueJobs | None = None
+    recurring: Page[RecurringFacts] | None = None
+    limits: QueueLimits | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """How many jobs the queue has in each state."""
+        return self.detail.counts
+
+    @property
+    def drains_in(self) -> float | None:
+        """Seconds until nothing waits at the rate of the last ten minutes; None if it does not drain."""
+        return self.detail.drains_in
+
+    @property
+    def filters(self) -> Mapping[str, str]:
+        """The filters that match its jobs, by state."""
+        return {state: filter_of(self.name, state) for state in JOB_TABS}
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """What can be done to several jobs of the state that is shown."""
+        return _VERBS[self.tab]
+
+    def tabs(self, ctx: Context) -> list[tuple[str, str, int | None, str, str]]:
+        """The tabs: name, words, number of jobs, URL, and the key of the number in the live stream."""
+        return [
+            (
+                tab,
+                tab.capitalize(),
+                getattr(self.counts, tab, None),
+                ctx.url(ctx.path("queues", self.name), tab=tab),
+                f"q.{self.name}.{tab}",
+            )
+            for tab in TABS
+        ]
+
+
+_VERBS: Final[Mapping[str, tuple[str, ...]]] = {
+    "running": ("expire", "tag", "track", "cancel"),
+    "waiting": ("move", "priority", "tag", "track", "delay", "cancel"),
+    "throttled": ("move", "priority", "tag", "cancel"),
+    "scheduled": ("run", "delay", "move", "cancel"),
+    "stalled": ("expire", "move", "cancel"),
+    "depends": ("priority", "tag", "track", "cancel"),
+    "failed": ("retry", "move", "tag", "track", "cancel"),
+}
+TABS: Final = ("stats", *JOB_TABS[:-1], "recurring", "failed", "settings")
+"""The tabs of a queue, in their order."""
 
 
 async def queue(ctx: Context, name: str, query: QueueQuery) -> QueuePage:
-    """Return one queue."""
-    ctx.now_ms = await ctx.console.now_ms()
-    return QueuePage(ctx.now_ms, name, await ctx.console.queue(name, day_ms=query.day), query)
-
-
-# What is done to queues.
-
-
-class Queues(Body, frozen=True, kw_only=True):
-    """Some queues."""
-
-    name: list[str]
-
-
-class Pause(Queues, frozen=True, kw_only=True):
-    """Queues to pause, for so many seconds (0: until they are resumed)."""
-
-    seconds: float = 0.0
-
-
-async def pause(ctx: Context, body: Pause) -> Done:
-    """Pause queues."""
-    count = await ctx.console.pause(*body.name, why=body.reason, seconds=body.seconds)
-    return _done(f"{_named(body.name)} paused.", body, count, Repeal("queues", "resume", {"name": body.name}))
-
-
-async def resume(ctx: Context, body: Queues) -> Done:
-    """Resume queues."""
-    count = await ctx.console.resume(*body.name)
-    return _done(f"{_named(body.name)} resumed.", body, count, Repeal("queues", "pause", {"name": body.name}))
-
-
-def _named(names: list[str]) -> str:
-    return f"Queue {names[0]}" if len(names) == 1 else f"{len(names)} queues"
-
-
-def _done(text: str, body: Queues, count: int, undo: Repeal | None) -> Done:
-    return Done(
-        text=text, changed=count, keys=("queues", *(f"queue:{name}" for name in body.name)), undo=undo
+    """Return one queue. An unknown tab shows the statistics."""
+    console = ctx.console
+    now = ctx.now_ms = await console.now_ms()
+    day = _day(query.date, now)
+    detail = await console.queue(name, day_ms=day)
+    lately = [step for step in detail.series if step.when_ms > now - 600_000]
+    minutes = sum(step.seconds for step in lately) / 60
+    page = QueuePage(
+        now,
+        name,
+        query.tab if query.tab in TABS else "stats",
+        detail,
+        growth_of(detail.series, now),
+        round(sum(step.completed for step in lately) / minutes, 1) if minutes else 0.0,
+        query,
     )
+    return msgspec.structs.replace(page, **await _tab(ctx, page, day))
+
+
+async def _tab(ctx: Context, page: QueuePage, day: int) -> Mapping[str, Any]:
+    console, name, query = ctx.console, page.name, page.query
+    if page.tab == "stats":
+        return {"stats": await _stats(ctx, page, day)}
+    if page.tab == "recurring":
+        found = await console.recurring_of(name, after=query.after, limit=query.limit)
+        masked = [
+            msgspec.structs.replace(one, data=msgspec.json.encode(ctx.data(one.data))) for one in found.rows
+        ]
+        return {"recurring": msgspec.structs.replace(found, rows=tuple(masked))}
+    if page.tab == "settings":
+        return {"limits": _limits(page.detail, await console.queue_heartbeat(name))}
+    jobs = await console.queue_jobs(name, page.tab, after=query.after, limit=query.limit)
+    mask = ctx.site.mask.text
+    rows = tuple(msgspec.structs.replace(row, message=mask(row.message)) for row in jobs.jobs.rows)
+    return {"jobs": msgspec.structs.replace(jobs, jobs=msgspec.structs.replace(jobs.jobs, rows=rows))}
+
+
+def _day(date: str, now_ms: int) -> int:
+    """Return the beginning of a day of UTC in ms, that of today for "". Raises UsageError."""
+    if not date:
+        return now_ms - now_ms % _DAY_MS
+    try:
+        return round(datetime.strptime(date, "%Y-%m-%d").replace(tzinfo=UTC).timestamp() * 1000)
+    except ValueError:
+        raise UsageError(f"date: expected a day such as 2026-11-26, got {date!r:.80}") from None
+
+
+def _date(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d")
+
+
+async def _stats(ctx: Context, page: QueuePage, day: int) -> DayStats:
+    query, stats = page.query, page.detail.stats
+    before = await ctx.console.queue_stats(page.name, max(day - _DAY_MS, 1))
+    steps = await ctx.console.throughput([page.name], query.range)
+    return DayStats(
+        _date(day),
+        _date(day - _DAY_MS),
+        _date(day + _DAY_MS) if day + _DAY_MS <= page.now_ms else "",
+        stats.failed,
+        stats.failures,
+        stats.lost,
+        stats.retried,
+        _durations(stats.wait, before.wait, query.scale),
+        _durations(stats.run, before.run, query.scale),
+        steps,
+        backlog(steps, page.counts.waiting),
+    )
+
+
+def _durations(sample: Sample, before: Sample, scale: str) -> Durations:
+    if scale not in ("fine", "protocol"):
+        raise UsageError(f"scale: expected fine or protocol, got {scale!r:.80}")
+    return Durations(
+        tuple(sample.moments()),
+        tuple(before.moments()),
+        tuple(per_minute(sample)) if scale == "protocol" else (),
+        sample.count,
+        sample.count * sample.mean,
+        sample.mean,
+        sample.std,
+        *(sample.percentile(percent) for percent in (50, 95, 100)),
+    )
+
+
+def _limits(detail: QueueDetail, heartbeat: str) -> QueueLimits:
+    values = [str(detail.options.get(option, "")) for option in ("max-waiting", "max-losses")]
+    maximum = str(detail.throttle.maximum or "")
+    return QueueLimits(values[0], values[1], heartbeat, maximum, detail.counts.heartbeat_ms / 1000)
 
 
 VIEWS: Final = (
     View(path="/queues", template="queues.html", load=queues, query=QueuesQuery, summary="A page of queues."),
     View(path="/queues/{name}", template="queue.html", load=queue, query=QueueQuery, summary="One queue."),
-)
-ACTIONS: Final = (
-    ActionRoute(noun="queues", verb="pause", body=Pause, run=pause, summary="Pause queues."),
-    ActionRoute(noun="queues", verb="resume", body=Queues, run=resume, summary="Resume queues."),
 )

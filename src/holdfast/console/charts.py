@@ -1,0 +1,131 @@
+"""What charts show: histograms of durations, and what happened in each step of a period."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from holdfast.console.queries import Series
+from holdfast.models import Sample
+
+_EDGES: Final = (
+    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600,
+    43_200, 86_400, 172_800, 604_800,
+)  # fmt: skip
+"""The ends of the bars of a histogram, in seconds; the last bar has no end."""
+
+
+def histogram(samples: Sequence[Sample]) -> list[tuple[str, list[int]]]:
+    """Return rows of a label such as ``≤ 20 ms`` and the counts of each sample, from the first one with any to the last."""
+    counts = [_counts(sample) for sample in samples]
+    used = [index for index in range(len(_EDGES) + 1) if any(one[index] for one in counts)]
+    if not used:
+        return []
+    return [(_label(index), [one[index] for one in counts]) for index in range(used[0], used[-1] + 1)]
+
+
+def _counts(sample: Sample) -> list[int]:
+    found = [0] * (len(_EDGES) + 1)
+    for middle, count in sample.moments():
+        found[sum(edge < middle for edge in _EDGES)] += count
+    return found
+
+
+def _label(index: int) -> str:
+    return f"≤ {short(_EDGES[index])}" if index < len(_EDGES) else f"> {short(_EDGES[-1])}"
+
+
+def short(seconds: float) -> str:
+    """Return a length of time in one unit: ``3 ms``, ``1.5 s``, ``12 min``, ``3.2 h``, ``4 d``."""
+    for least, length, unit in ((172_800, 86_400, "d"), (7200, 3600, "h"), (120, 60, "min"), (1, 1, "s")):
+        if seconds >= least:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds * 1000:.3g} ms"
+
+
+def added(samples: Iterable[Sample]) -> Sample:
+    """Return the durations of several queues as one sample; its standard deviation is left out (0)."""
+    count, total = 0, 0.0
+    buckets, fine = [0] * PROTOCOL_BUCKETS, dict[int, int]()
+    for sample in samples:
+        count, total = count + sample.count, total + sample.mean * sample.count
+        buckets = [one + other for one, other in zip(buckets, sample.histogram, strict=True)]
+        for bucket, number in sample.fine:
+            fine[bucket] = fine.get(bucket, 0) + number
+    return Sample(count, total / count if count else 0.0, 0.0, tuple(buckets), tuple(sorted(fine.items())))
+
+
+PROTOCOL_BUCKETS: Final = 148
+_PARTS: Final = (
+    (range(60), "seconds", 60.0),
+    (range(1, 60), "minutes", 1.0),
+    (range(1, 24), "hours", 1 / 60),
+    (range(1, 7), "days", 1 / 1440),
+)
+"""The older buckets: the numbers of each unit, and what turns their counts into jobs a minute."""
+
+
+def per_minute(sample: Sample) -> list[tuple[str, float]]:
+    """Return the 148 older buckets as (``3 seconds``, jobs a minute of that length)."""
+    labels = [(f"{number} {unit}", factor) for numbers, unit, factor in _PARTS for number in numbers]
+    return [(label, value * factor) for (label, factor), value in zip(labels, sample.histogram, strict=True)]
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """A period in steps of equal length that ends at `end_ms`: what happened in each step, by name, the oldest first.
+
+    Counts of a step may be fractions: a line that covers several steps is spread over them.
+    """
+
+    end_ms: int
+    step_seconds: int
+    values: dict[str, tuple[float, ...]]
+
+    def of(self, name: str) -> tuple[float, ...]:
+        """Return the counts of one kind."""
+        return self.values[name]
+
+    def a_minute(self, name: str) -> tuple[float, ...]:
+        """Return the counts of one kind as numbers a minute, with one digit."""
+        return tuple(round(value * 60 / self.step_seconds, 1) for value in self.values[name])
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """The ends of the steps, in epoch seconds."""
+        columns = max((len(values) for values in self.values.values()), default=0)
+        return tuple(self.end_ms // 1000 - (columns - 1 - at) * self.step_seconds for at in range(columns))
+
+
+def steps(
+    lines: Sequence[Sequence[Series]], names: Sequence[str], end_ms: int, step_ms: int, columns: int
+) -> Steps:
+    """Return what happened in several queues together in each of the last `columns` steps."""
+    values = {
+        name: tuple(
+            sum(column)
+            for column in zip(
+                *(rates(series, name, end_ms, step_ms, columns) for series in lines or [()]), strict=True
+            )
+        )
+        for name in names
+    }
+    return Steps(end_ms, step_ms // 1000, values)
+
+
+def rates(series: Sequence[Series], name: str, end_ms: int, step_ms: int, columns: int) -> list[float]:
+    """Return what happened in each of the last `columns` steps; a longer period is spread over the steps that it covers."""
+    found = [0.0] * columns
+    begin = end_ms - columns * step_ms
+    for line in series:
+        value = getattr(line, name)
+        start, length = line.when_ms - line.seconds * 1000, max(line.seconds * 1000, 1.0)
+        if not value or line.when_ms <= begin:
+            continue
+        first = max(int((start - begin) // step_ms), 0)
+        last = min(int((line.when_ms - begin) // step_ms), columns - 1)
+        for column in range(first, last + 1):
+            low = begin + column * step_ms
+            part = min(low + step_ms, line.when_ms) - max(low, start)
+            if part > 0:
+                found[column] += value * part / length
+    return found

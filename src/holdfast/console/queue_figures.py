@@ -1,0 +1,223 @@
+"""Queues as lists and pages show them: beside their counts what happened lately, who serves them, and their jobs by state."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.commands import Command
+from holdfast.commands.admin import ConfigGet, Info
+from holdfast.commands.job_rows import JobRow
+from holdfast.commands.jobs import JobGet
+from holdfast.commands.queues import GetStats, ThrottleFacts, ThrottleGet
+from holdfast.commands.recurring import RecurGet, RecurringFacts
+from holdfast.commands.views import ListSet, Minutes
+from holdfast.console.charts import Steps, added, steps
+from holdfast.console.filter_values import Exact
+from holdfast.console.filters import parse
+from holdfast.console.namespace_queries import Place
+from holdfast.console.queries import Page, Series, all_workers, checked_limit, series_of, serves
+from holdfast.console.search import search
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.models import Counts, Sample, Stats
+from holdfast.settings import check_name
+from holdfast.wire.exchange import exchange_all
+from holdfast.wire.plans import Plan, Planner
+from holdfast.wire.shards import Shard
+
+_MINUTE_MS: Final = 60_000
+_TREND: Final = 30
+"""Minutes of a sparkline."""
+_LATELY_MS: Final = 600_000
+MOST: Final = 40
+"""Queues whose figures are added for the charts of a namespace."""
+RANGES: Final[Mapping[str, tuple[int, int]]] = {
+    "90m": (_MINUTE_MS, 90),
+    "24h": (10 * _MINUTE_MS, 144),
+    "7d": (60 * _MINUTE_MS, 168),
+}
+"""The periods of charts: the length of a step in ms, and how many there are. The store keeps lines for about a week."""
+_CHARTED: Final = ("put", "popped", "completed", "retried", "failed", "lost")
+
+
+class QueueFigures(msgspec.Struct, frozen=True):
+    """A queue in a list: its counts, and what happened there lately.
+
+    `trend`: completed jobs in each of the last 30 minutes. `growth`: jobs a minute by which more wait, over the last ten
+    minutes; negative while the queue drains. `wait_p95` and `wait_median` are in seconds, of today, None without a sample.
+    `workers` take jobs of it.
+    """
+
+    counts: Counts
+    trend: tuple[float, ...]
+    growth: float
+    wait_median: float | None
+    wait_p95: float | None
+    workers: int
+
+    @property
+    def drains_in(self) -> float | None:
+        """Seconds until nothing waits at this rate; None if it does not drain."""
+        return -self.counts.waiting * 60 / self.growth if self.counts.waiting and self.growth < 0 else None
+
+    @property
+    def rate(self) -> float:
+        """Completed jobs a minute over the last ten minutes."""
+        return sum(self.trend[-10:]) / 10
+
+
+def asked(shard: Shard, commands: Sequence[Command[Any]]) -> Plan[list[Any]]:
+    """Run commands in one pipeline and return their results. Raises the first error of them."""
+    if not commands:
+        return []
+    results = yield from exchange_all(shard, commands)
+    for result in results:
+        if isinstance(result, HoldfastError):
+            raise result
+    return results
+
+
+def figures_of(ask: Planner, shard: Shard, counts: Sequence[Counts], now_ms: int) -> Plan[list[QueueFigures]]:
+    """Return the figures of some queues: two commands for each, in one pipeline, and the list of workers."""
+    since = now_ms - (_TREND + 2) * _MINUTE_MS
+    commands: list[Command[Any]] = [Minutes(one.name, since) for one in counts]
+    commands += [GetStats(one.name) for one in counts]
+    found = yield from asked(shard, commands)
+    everybody = yield from all_workers(ask)
+    lines, stats = found[: len(counts)], found[len(counts) :]
+    return [
+        _figures(
+            one, series_of(some), day.wait, sum(serves(worker, one.name) for worker in everybody), now_ms
+        )
+        for one, some, day in zip(counts, lines, stats, strict=True)
+    ]
+
+
+def _figures(
+    counts: Counts, series: Sequence[Series], wait: Sample, workers: int, now_ms: int
+) -> QueueFigures:
+    trend = steps([series], ("completed",), now_ms, _MINUTE_MS, _TREND).of("completed")
+    median, p95 = (wait.percentile(percent) if wait.count else None for percent in (50, 95))
+    return QueueFigures(counts, trend, growth_of(series, now_ms), median, p95, workers)
+
+
+def growth_of(series: Sequence[Series], now_ms: int) -> float:
+    """Return by how many jobs a minute more wait than before, over the last ten minutes."""
+    recent = [step for step in series if step.when_ms > now_ms - _LATELY_MS]
+    seconds = sum(step.seconds for step in recent)
+    return sum(step.change for step in recent) * 60 / seconds if seconds else 0.0
+
+
+# Charts.
+
+
+def period(range: str) -> tuple[int, int]:
+    """Return the length of a step in ms and the number of steps of a range of charts. Raises UsageError."""
+    if range not in RANGES:
+        raise UsageError(f"range: expected one of {', '.join(RANGES)}, got {range!r:.80}")
+    return RANGES[range]
+
+
+def throughput(shard: Shard, names: Sequence[str], range: str, now_ms: int) -> Plan[Steps]:
+    """Return what happened in some queues together, step by step. At most 40 queues are read."""
+    step, columns = period(range)
+    since = now_ms - (columns + 1) * step
+    lines = yield from asked(shard, [Minutes(name, since) for name in names[:MOST]])
+    return steps([series_of(one) for one in lines], _CHARTED, now_ms, step, columns)
+
+
+def backlog(found: Steps, waiting: int) -> tuple[int, ...]:
+    """Return how many jobs were waiting at the end of each step: those of now, less what came and plus what left since."""
+    values = [float(waiting)]
+    for put, retried, lost, popped in zip(
+        *(reversed(found.of(name)) for name in ("put", "retried", "lost", "popped")), strict=True
+    ):
+        values.append(max(values[-1] - (put + retried + lost - popped), 0.0))
+    return tuple(round(value) for value in reversed(values[:-1]))
+
+
+def waits_of(shard: Shard, names: Sequence[str]) -> Plan[Sample]:
+    """Return how long the jobs of some queues waited today, as one sample."""
+    found: list[Stats] = yield from asked(shard, [GetStats(name) for name in names[:MOST]])
+    return added(one.wait for one in found)
+
+
+# The jobs of a queue.
+
+JOB_TABS: Final = ("running", "waiting", "throttled", "scheduled", "stalled", "depends", "failed")
+
+
+class ThrottleUse(msgspec.Struct, frozen=True):
+    """How full a throttle is, and who holds a slot of it: the first one, since when."""
+
+    facts: ThrottleFacts
+    holder: str = ""
+    since_ms: int = 0
+
+
+class QueueJobs(msgspec.Struct, frozen=True):
+    """Some jobs of a queue in one state; waiting ones in the order in which they are popped.
+
+    `filter` matches all of them. Of depending jobs `needs` has the jids that each waits for, of throttled ones the names of its
+    throttles, and `throttles` how full these are. `grace_ms` is the time that a worker whose lease ended has.
+    """
+
+    filter: str
+    jobs: Page[JobRow]
+    grace_ms: int
+    needs: Mapping[str, tuple[str, ...]] = {}
+    throttles: Mapping[str, ThrottleUse] = {}
+
+
+def filter_of(queue: str, states: str) -> str:
+    """Return the filter that matches the jobs of a queue in some states."""
+    return f"queue:{Exact(queue)} state:{states}"
+
+
+def jobs_of(
+    ask: Planner, shard: Shard, queue: str, state: str, after: str, limit: int, now_ms: int
+) -> Plan[QueueJobs]:
+    """Return a page of the jobs of a queue in one of JOB_TABS, without their data."""
+    text = filter_of(queue, state)
+    found = yield from search(ask, parse(text), now_ms, checked_limit(limit), after, "te")
+    info = yield from ask(Info())
+    page = Page(found.jobs, found.cursor, found.candidates)
+    grace, needs = round(info.grace * 1000), dict[str, tuple[str, ...]]()
+    if state not in ("depends", "throttled") or not page.rows:
+        return QueueJobs(text, page, grace)
+    for facts in (yield from ask(JobGet([row.jid for row in page.rows]))):
+        if facts is not None:
+            needs[facts.jid] = facts.dependencies if state == "depends" else facts.throttles
+    uses = (yield from _uses(shard, needs.values())) if state == "throttled" else {}
+    return QueueJobs(text, page, grace, needs, uses)
+
+
+def _uses(shard: Shard, lists: Iterable[Sequence[str]]) -> Plan[dict[str, ThrottleUse]]:
+    names = list(dict.fromkeys(name for some in lists for name in some))[:MOST]
+    commands: list[Command[Any]] = [ThrottleGet(name) for name in names]
+    commands += [ListSet("holders", name, None, 1) for name in names]
+    found = yield from asked(shard, commands)
+    return {
+        name: _use(facts, holders.entries)
+        for name, facts, holders in zip(names, found[: len(names)], found[len(names) :], strict=True)
+    }
+
+
+def _use(facts: ThrottleFacts, holders: Sequence[Any]) -> ThrottleUse:
+    return ThrottleUse(facts, *((holders[0].member, round(float(holders[0].score))) if holders else ()))
+
+
+def recurring_of(ask: Planner, queue: str, after: str, limit: int) -> Plan[Page[RecurringFacts]]:
+    """Return a page of the recurring jobs of a queue, the next due one first."""
+    place = Place.parse(after)
+    page = yield from ask(ListSet("recurring", check_name("queue", queue), place.after, checked_limit(limit)))
+    rows = (yield from ask(RecurGet(page.names))) if page.names else []
+    found = tuple(one for one in rows if one is not None)
+    return Page(found, str(Place(queue, page.next)) if page.next else "")
+
+
+def heartbeat_of(ask: Planner, queue: str) -> Plan[str]:
+    """Return the length of the leases of a queue in seconds as it is set for this queue, "" if it is not."""
+    key = f"{queue}-heartbeat"
+    found = yield from ask(ConfigGet((key,)))
+    return found.get(key) or ""

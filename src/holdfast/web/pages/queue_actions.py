@@ -1,0 +1,198 @@
+"""What is done to queues: pause and resume them, put jobs, set their limits, purge and forget them."""
+
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+from holdfast.commands.queues import BOUNDS, QueueOption
+from holdfast.console.operation_spec import Spec
+from holdfast.console.put import NamedCode, value_of
+from holdfast.console.queue_figures import filter_of
+from holdfast.errors import UsageError
+from holdfast.settings import OWN_THROTTLE, check_whole
+from holdfast.web.context import Context
+from holdfast.web.pages.jobs import Change, change
+from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal
+
+
+class Queues(Body, frozen=True, kw_only=True):
+    """Some queues."""
+
+    name: list[str]
+
+
+class Pause(Queues, frozen=True, kw_only=True):
+    """Queues to pause, for so many seconds (0: until they are resumed). `expire` also ends the leases of their running jobs."""
+
+    seconds: float = 0.0
+    expire: bool = False
+
+
+async def pause(ctx: Context, body: Pause) -> Done:
+    """Pause queues. Unknown ones are refused before anything is changed."""
+    names = await ctx.console.queue_names(*body.name)
+    count = await ctx.console.pause(*names, why=body.reason, seconds=body.seconds)
+    done = _done(f"{_named(names)} paused.", names, count, Repeal("queues", "resume", {"name": names}))
+    if not body.expire:
+        return done
+    for name in names:
+        spec = Spec(action="expire", filter=filter_of(name, "running"), who=ctx.user.name)
+        await ctx.site.operations.start(ctx.console, spec)
+    return _done(f"{_named(names)} paused; the leases of running jobs end.", names, count, done.undo)
+
+
+async def resume(ctx: Context, body: Queues) -> Done:
+    """Resume queues. Unknown ones are refused before anything is changed."""
+    names = await ctx.console.queue_names(*body.name)
+    count = await ctx.console.resume(*names)
+    return _done(f"{_named(names)} resumed.", names, count, Repeal("queues", "pause", {"name": names}))
+
+
+class Forget(Queues, frozen=True, kw_only=True):
+    """Empty queues to remove from the list, with their settings and statistics."""
+
+
+async def forget(ctx: Context, body: Forget) -> Done | Question:
+    """Forget empty queues."""
+    names = [await ctx.console.known_queue(name) for name in body.name]
+    if not body.confirm:
+        return Question(
+            title=f"Forget {_named(names, 'queue')}?",
+            text="Its settings and statistics are deleted. A queue with jobs, also failed ones, is refused.",
+            button="Forget",
+        )
+    for name in names:
+        await ctx.console.forget_queue(name)
+    done = _done(f"{_named(names)} forgotten.", names, len(names), None)
+    return Done(text=done.text, changed=done.changed, keys=done.keys, place="/queues")
+
+
+class Purge(Body, frozen=True, kw_only=True):
+    """A queue, and the states of its jobs to cancel, with commas between."""
+
+    name: str
+    states: str = "waiting"
+    dry_run: bool = False
+
+
+STATES: Final = ("waiting", "scheduled", "throttled", "depends", "stalled", "running", "failed")
+"""The states whose jobs can be purged."""
+
+
+async def purge(ctx: Context, body: Purge) -> Done | Question:
+    """Cancel all jobs of a queue in some states, after a dry run."""
+    name = await ctx.console.known_queue(body.name)
+    states = [one.strip() for one in body.states.split(",") if one.strip()]
+    for one in states or [body.states]:
+        if one not in STATES:
+            raise UsageError(f"states: expected some of {', '.join(STATES)}, got {one!r:.80}")
+    query = filter_of(name, ",".join(dict.fromkeys(states)))
+    return await change(
+        "cancel", ctx, Change(q=query, confirm=body.confirm, reason=body.reason, dry_run=body.dry_run)
+    )
+
+
+class Set(Body, frozen=True, kw_only=True):
+    """A limit of a queue, "" to remove it. `heartbeat` is the length of its leases in seconds, `throttle` how many run at once."""
+
+    name: str
+    option: Literal["max-waiting", "max-losses", "heartbeat", "throttle"]
+    value: str | float = ""
+
+
+async def set_limit(ctx: Context, body: Set) -> Done:
+    """Set or remove a limit of a queue."""
+    name = await ctx.console.known_queue(body.name)
+    text = f"{body.value:g}" if isinstance(body.value, (int, float)) else body.value.strip()
+    if body.option == "heartbeat":
+        await ctx.console.configure(f"{name}-heartbeat", text or None)
+    elif body.option == "throttle":
+        await _throttle(ctx, name, text)
+    else:
+        await ctx.console.set_queue(name, body.option, _number(body.option, text))
+    keys = ("queues", f"queue:{name}", "throttles", "config")
+    return Done(text=f"{body.option} of {name} is {text or 'not set'}.", keys=keys)
+
+
+def _number(option: QueueOption, text: str) -> int | None:
+    if not text:
+        return None
+    return check_whole(option, int(text) if text.isdecimal() else text, *BOUNDS[option])
+
+
+async def _throttle(ctx: Context, name: str, text: str) -> None:
+    if not text:
+        await ctx.console.delete_throttle(OWN_THROTTLE + name)
+        return
+    maximum = check_whole("throttle", int(text) if text.isdecimal() else text, 0, 1 << 31)
+    await ctx.console.set_throttle(OWN_THROTTLE + name, maximum)
+
+
+class Put(Body, frozen=True, kw_only=True):
+    """A job: its queue, its code (the name of a function, or of a class), and its data as JSON.
+
+    Of a function the data are an array of its arguments or an object of named ones. `tags` have commas between. Options that
+    are "" have the defaults of a put.
+    """
+
+    queue: str
+    code: str
+    kind: Literal["function", "class"] = "function"
+    data: str = ""
+    jid: str = ""
+    priority: int | str = ""
+    delay: float | str = ""
+    retries: int | str = ""
+    tags: str = ""
+    tag: list[str] = []
+    throttle: list[str] = []
+    depends: list[str] = []
+
+
+async def put(ctx: Context, body: Put) -> Done:
+    """Put a job by the name of its code, which is not imported here."""
+    code = NamedCode(body.code.strip(), body.kind == "class", ctx.site.client.settings.max_data)
+    data = code.data(body.data if body.data.strip() else None)
+    jid = await ctx.console.put_job(body.queue, code, data, _options(body))
+    return Done(
+        text=f"Put job {jid[:9]} into {body.queue}.",
+        keys=("queues", f"queue:{body.queue}", "jobs"),
+        undo=Repeal("jobs", "cancel", {"jid": [jid]}),
+        place=ctx.path("jobs", jid),
+        result={"jid": jid},
+    )
+
+
+def _options(body: Put) -> dict[str, Any]:
+    names = [*body.tag, *(name.strip() for name in body.tags.split(",") if name.strip())]
+    numbers = {name: _given(getattr(body, name)) for name in ("priority", "delay", "retries")}
+    lists = {"tags": names, "throttles": body.throttle, "depends": body.depends}
+    return {**numbers, **{name: value or None for name, value in lists.items()}, "jid": body.jid or None}
+
+
+def _given(value: float | str) -> object:
+    """Return a number that was written in a form; other text is refused where the option is checked."""
+    return value if not isinstance(value, str) else value_of(value.strip()) if value.strip() else None
+
+
+def _named(names: list[str], noun: str = "Queue") -> str:
+    return f"{noun} {names[0]}" if len(names) == 1 else f"{len(names)} queues"
+
+
+def _done(text: str, names: list[str], count: int, undo: Repeal | None) -> Done:
+    return Done(text=text, changed=count, keys=("queues", *(f"queue:{name}" for name in names)), undo=undo)
+
+
+def _action(
+    verb: str, body: type[Body], run: Callable[..., Any], summary: str, role: Any = "operator"
+) -> ActionRoute:
+    return ActionRoute(noun="queues", verb=verb, body=body, run=run, summary=summary, role=role)
+
+
+ACTIONS: Final = (
+    _action("pause", Pause, pause, "Pause queues."),
+    _action("resume", Queues, resume, "Resume queues."),
+    _action("put", Put, put, "Put a job."),
+    _action("purge", Purge, purge, "Cancel all jobs of a queue in some states."),
+    _action("set", Set, set_limit, "Set or remove a limit of a queue.", "admin"),
+    _action("forget", Forget, forget, "Remove empty queues from the list.", "admin"),
+)
