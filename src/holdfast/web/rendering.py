@@ -40,6 +40,6 @@ class Pages:
         context = found.new_context(self._names(ctx, page, {}))
         return "".join(found.blocks[region](context))
 
-    @staticmethod
-    def _names(ctx: Context, page: object, more: Mapping[str, object]) -> dict[str, Any]:
-        return {"ctx": ctx, "page": page, **more}
+    def _names(self, ctx: Context, page: object, more: Mapping[str, object]) -> dict[str, Any]:
+        ui = self._environment.get_template("_macros.html").make_module({"ctx": ctx})
+        return {"ctx": ctx, "page": page, "ui": ui, **more}

@@ -17,6 +17,28 @@ _WITH_DATA: Final = ("edit", "bulk data")
 _MOST: Final = 64
 
 
+_COLOURS: Final = {
+    "running": "running",
+    "stopped": "paused",
+    "done": "complete",
+    "failed": "failed",
+    "undone": "recurring",
+}
+
+
+def title_of(one: Operation) -> str:
+    """Return what an operation does, in a few words."""
+    value = f" {one.spec.value}" if one.spec.value and one.spec.action != "data" else ""
+    return f"Undo by {one.spec.action}" if one.spec.undoes else f"{one.spec.action.capitalize()}{value}"
+
+
+def state_of(one: Operation) -> tuple[str, str]:
+    """Return the icon and the word for the state of an operation."""
+    if one.is_orphaned:
+        return "stalled", "nobody runs it"
+    return _COLOURS.get(one.state, "recurring"), one.state
+
+
 class OperationsQuery(msgspec.Struct, frozen=True):
     """Where the list continues."""
 
@@ -30,6 +52,14 @@ class OperationsPage(msgspec.Struct, frozen=True):
     now_ms: int
     operations: Page[Operation]
     query: OperationsQuery
+
+    @property
+    def first(self) -> int:
+        """The number of the first row."""
+        return int(self.query.after or 0) + 1
+
+    title_of = staticmethod(title_of)
+    state_of = staticmethod(state_of)
 
 
 async def operations(ctx: Context, query: OperationsQuery) -> OperationsPage:
@@ -50,6 +80,22 @@ class OperationPage(msgspec.Struct, frozen=True):
     operation: Operation
     rate: float | None
     left_seconds: float | None
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return title_of(self.operation)
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """The icon and the word for its state."""
+        return state_of(self.operation)
+
+    @property
+    def share(self) -> float:
+        """The part that is done, from 0 to 1."""
+        is_over = self.operation.state in ("done", "undone")
+        return 1.0 if is_over else self.operation.share
 
 
 async def operation(ctx: Context, id: str, _: msgspec.Struct) -> OperationPage:
@@ -122,6 +168,7 @@ class AuditQuery(msgspec.Struct, frozen=True):
     who: str = ""
     what: str = ""
     after: str = ""
+    first: int = 1
     limit: int = 50
 
 

@@ -38,6 +38,16 @@ class WorkersPage(msgspec.Struct, frozen=True):
     query: WorkersQuery
 
     @property
+    def first(self) -> int:
+        """The number of the first row."""
+        return int(self.query.after or 0) + 1
+
+    @staticmethod
+    def filter(name: str) -> str:
+        """Return the filter of the jobs that a worker holds."""
+        return f"worker:{written(name)} (state:running or state:stalled)"
+
+    @property
     def groups(self) -> list[tuple[str, list[WorkerRow]]]:
         """The rows in groups, in their order; one group without a name if they are not grouped."""
         found: dict[str, list[WorkerRow]] = {}
@@ -136,7 +146,7 @@ async def worker(ctx: Context, name: str, query: WorkerQuery) -> WorkerPage:
         stalled=tuple(one for one in slots if one.job.stalled),
         holds=len(found.holds),
         steps=await ctx.console.queue_steps(*row.queues, host=row.host),
-        filter=f"worker:{written(name)}",
+        filter=WorkersPage.filter(name),
         query=query,
         stack=await _stack(ctx, query.stack) if query.stack else None,
         failures=await _failures(ctx, name) if query.failures else None,
