@@ -46,10 +46,7 @@ class QueuePatternsVerbs(ClientPart):
         Workers read the patterns again within five minutes, or as they are configured. Raises UsageError.
         Core: nouns/patterns.lua.
         """
-        if not isinstance(mapping, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"identifiers are a mapping of names to lists of patterns, not {mapping!r:.80}")
-        checked = {check_name("identifier", name): _text(_patterns(given)) for name, given in mapping.items()}
-        return IdentifiersSet(checked)
+        return identifiers_command(mapping)
 
     @CommandMethod
     def get_queue_priority_patterns(self) -> Command[list[QueuePriorityPattern]]:
@@ -62,7 +59,20 @@ class QueuePatternsVerbs(ClientPart):
 
         Core: nouns/patterns.lua.
         """
-        return PrioritiesSet([_text(_checked(rule)) for rule in check_list("rules", rules)])
+        return priorities_command(rules)
+
+
+def identifiers_command(mapping: Mapping[str, Sequence[str]]) -> Command[int]:
+    """Return the command that replaces all identifiers, checked. Raises UsageError."""
+    if not isinstance(mapping, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"identifiers are a mapping of names to lists of patterns, not {mapping!r:.80}")
+    checked = {check_name("identifier", name): _text(_patterns(given)) for name, given in mapping.items()}
+    return IdentifiersSet(checked)
+
+
+def priorities_command(rules: Sequence[QueuePriorityPattern]) -> Command[int]:
+    """Return the command that replaces all rules of the order of queues, checked. Raises UsageError."""
+    return PrioritiesSet([_text(_checked(rule)) for rule in check_list("rules", rules)])
 
 
 def _checked(rule: object) -> dict[str, object]:

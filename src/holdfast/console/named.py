@@ -27,7 +27,10 @@ from holdfast.commands.topics import (
 from holdfast.commands.views import ListSet
 from holdfast.commands.workers import WorkerFacts
 from holdfast.console.actions import by, edit_recurring
+from holdfast.console.configuration import ConfigurationVerbs
 from holdfast.console.filters import glob
+from holdfast.console.fleet import FleetVerbs
+from holdfast.console.installation import InstallationVerbs
 from holdfast.console.namespace_queries import recurring
 from holdfast.console.queries import all_workers
 from holdfast.console.unknown import unknown
@@ -45,7 +48,7 @@ class TopicDetail(msgspec.Struct, frozen=True):
     reserved: tuple[Message, ...]
 
 
-class NamedVerbs:
+class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
     """The queries and actions of operators on things by name."""
 
     _client: AnyClient

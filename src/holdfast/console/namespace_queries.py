@@ -101,6 +101,14 @@ class Settings(msgspec.Struct, frozen=True):
     others: Mapping[str, str]
     patterns: PatternFacts
 
+    def lease_of(self, queue: str) -> float:
+        """Return the length of a lease in seconds: that of the queue, or of the namespace; 0 for a value that is no number."""
+        values = {**{one.name: one.value for one in self.known}, **self.others}
+        try:
+            return float(values.get(f"{queue}-heartbeat") or values["heartbeat"])
+        except ValueError:
+            return 0.0
+
 
 _SETTINGS: Final[Mapping[str, tuple[str, str, str]]] = {
     "heartbeat": (

@@ -184,16 +184,16 @@ def _lag(line: str) -> int:
     return int(lags[0]) if lags and lags[0].isdecimal() else 0
 
 
-def latency(calls: Calls) -> Plan[Finding]:
-    """Measure 50 round trips, one after the other."""
+def latency(calls: Calls, pings: int = PINGS) -> Plan[Finding]:
+    """Measure round trips, one after the other."""
     times: list[float] = []
-    for _ in range(PINGS):
+    for _ in range(pings):
         begun = monotonic()
         yield from calls.send(("PING",))
         times.append(1000 * (monotonic() - begun))
     times.sort()
-    half, most = times[PINGS // 2], times[PINGS * 95 // 100]
-    text_ = f"{PINGS} pings: half within {half:.1f} ms, 95 % within {most:.1f} ms."
+    half, most = times[pings // 2], times[pings * 95 // 100]
+    text_ = f"{pings} pings: half within {half:.1f} ms, 95 % within {most:.1f} ms."
     if half > 50 or most > 200:
         return Finding(
             "latency", "warn", text_, "run clients and workers closer to the store; see the slow log"

@@ -67,7 +67,7 @@ def create_app(client: object = None, **options: Unpack[AppOptions]) -> ASGIApp:
     store. For the options see `holdfast.web.options.Options`. Nothing is connected yet. Raises UsageError.
     """
     checked = checked_options(options)
-    site = Site(client_of(client), checked)
+    site = Site(client_of(client), checked, pages.TABLE)
     faces = Faces(site, authentication(checked.auth))
     app = Starlette(
         routes=faces.routes(),

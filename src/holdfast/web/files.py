@@ -35,6 +35,14 @@ class Files:
             self._hashes[name] = hashlib.sha256(content).hexdigest()[:10]
         return self._hashes[name]
 
+    def texts(self, ending: str) -> dict[str, str]:
+        """Return the text of each file with an ending, by its name without that."""
+        return {
+            path.name.removesuffix(ending): path.read_text(encoding="utf-8")
+            for name, path in self._known.items()
+            if name.endswith(ending)
+        }
+
     async def serve(self, request: Request) -> Response:
         """Answer `GET /static/<hash>/<name>`. Scripts of any hash are served, so that a page of an older release works on."""
         name = request.path_params["name"]

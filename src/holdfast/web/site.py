@@ -13,6 +13,7 @@ from holdfast.web.masking import Mask
 from holdfast.web.operations import Operations
 from holdfast.web.options import Options
 from holdfast.web.rendering import Pages
+from holdfast.web.views import Table
 
 _DEADLINE: Final = 3.0
 """Seconds that a page waits for a store that does not respond."""
@@ -21,8 +22,8 @@ _DEADLINE: Final = 3.0
 class Site:
     """The shared state of one application; nothing is shared between two applications."""
 
-    def __init__(self, client: AsyncClient, options: Options) -> None:
-        self.client, self.options = client, options
+    def __init__(self, client: AsyncClient, options: Options, table: Table) -> None:
+        self.client, self.options, self.table = client, options, table
         self.version = holdfast.__version__
         self.application = "holdfast"
         self.store = shown_url(client.store_url) if client.store_url else "the embedded store"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from random import SystemRandom
-from typing import Final
+from typing import Any, Final
 
 from holdfast.client.patterns import QueuePriorityPattern
 
@@ -49,15 +49,37 @@ def prioritize_queues(
     last. The queues of a fair rule are shuffled anew at each call; others keep the order of their patterns, then the
     given one.
     """
+    parts = divide_by_rules(queue_identifiers, queue_priority_patterns)
+    for rule, names in parts:
+        if rule.should_distribute_fairly:
+            _fair.shuffle(names)
+    return [name for _, names in parts for name in names]
+
+
+def divide_by_rules(
+    queue_identifiers: Iterable[str], queue_priority_patterns: Iterable[QueuePriorityPattern]
+) -> list[tuple[QueuePriorityPattern, list[str]]]:
+    """Return each rule with the queues that it takes, as `prioritize_queues` does before it shuffles them."""
     left = dict.fromkeys(queue_identifiers)
     rules = list(queue_priority_patterns)
     rest = max((at for at, rule in enumerate(rules) if rule.patterns == [REST]), default=len(rules))
     taken = [[] if rule.patterns == [REST] else _taken(left, rule.patterns) for rule in rules]
     taken[rest : rest + 1] = [list(left)]
-    for rule, names in zip(rules, taken, strict=False):
-        if rule.should_distribute_fairly:
-            _fair.shuffle(names)
-    return [name for names in taken for name in names]
+    return list(zip([*rules, QueuePriorityPattern([REST])], taken, strict=False))
+
+
+class Fallbacks(dict[str, Sequence[str]]):
+    """Identifiers as a worker on `host` reads them: a key that is not kept means `default`, and that `*` if it is not kept
+    either; the key "" is the name of the machine.
+    """
+
+    def __init__(self, identifiers: Mapping[str, Sequence[str]], host: str) -> None:
+        super().__init__(identifiers)
+        self._host = host
+
+    def get(self, key: str, default: object = None) -> Any:
+        """Return the patterns of a key."""
+        return super().get(key or self._host) or super().get(REST) or ("*",)
 
 
 def is_plain(pattern: str) -> bool:

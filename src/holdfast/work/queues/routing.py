@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from socket import gethostname
 from time import monotonic
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -14,7 +14,7 @@ from holdfast.errors import TransportError, UsageError
 from holdfast.settings import MAX_WHOLE, check_callable, check_list, check_queue, check_whole
 from holdfast.wire.shards import Shard
 from holdfast.work.parent.presence import Resuming, refuse_a_second, resumable
-from holdfast.work.queues.patterns import REST, is_plain, prioritize_queues, resolve_queue_names
+from holdfast.work.queues.patterns import Fallbacks, is_plain, prioritize_queues, resolve_queue_names
 from holdfast.work.queues.reserving import KINDS
 from holdfast.work.queues.route import AGAIN, Reserver, Resolves, Route
 from holdfast.work.settings import Taking, WorkerSettings, own_of
@@ -111,14 +111,7 @@ class MappingWithFallbacks(DynamicMappingQueueIdentifiersTransformer):
     """
 
     def identifiers(self) -> Mapping[str, Sequence[str]]:
-        return _Falling(super().identifiers())
-
-
-class _Falling(dict[str, Sequence[str]]):
-    """Identifiers with a default for each key."""
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return super().get(key or gethostname()) or super().get(REST) or ("*",)
+        return Fallbacks(super().identifiers(), gethostname())
 
 
 class DynamicPriorityQueueIdentifiersTransformer:
