@@ -42,8 +42,9 @@ def test_failure_groups_are_sorted_filtered_and_paged(console: Console, client: 
     def names(pattern: str = "*", **more: object) -> list[str]:
         return [one.group.name for one in console.failure_list(pattern, **more).page.rows]  # type: ignore[arg-type]
 
-    assert names(sort="jobs") == ["mail-B", "web-C", "mail-A"]
-    assert names(sort="growth") == ["mail-B", "web-C", "mail-A"]
+    assert names(sort="-jobs") == ["mail-B", "web-C", "mail-A"]
+    assert names(sort="-growth") == ["mail-B", "web-C", "mail-A"]
+    assert names(sort="-name") == ["web-C", "mail-B", "mail-A"]
     assert names("mail-*", sort="name") == ["mail-A", "mail-B"]
     assert names(queue="web") == ["web-C"]
     assert len(names(within=60)) == 3

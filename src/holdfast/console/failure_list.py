@@ -1,6 +1,6 @@
 """Failure groups page by page, with what a list of them shows of each."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -14,7 +14,7 @@ from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_seconds, check_whole
 from holdfast.wire.plans import Plan, Planner, all_failure_groups, found_jobs
 
-SORTS: Final = ("latest", "jobs", "growth", "name")
+SORTS: Final = ("name", "jobs", "first", "latest", "growth")
 MOST_BY_QUEUE: Final = 200
 """How many groups are looked at for the queues of their jobs, when a list is of one queue."""
 _BUSIEST: Final = 5
@@ -77,18 +77,25 @@ def failure_list(
 
 
 def _checked(sort: str, after: str) -> int:
-    if sort not in SORTS:
+    if sort.removeprefix("-") not in SORTS:
         raise UsageError(f"sort: expected one of {', '.join(SORTS)}, got {sort!r:.80}")
     return check_whole("cursor", int(after or 0) if (after or "0").isdecimal() else after, 0, 1 << 40)
 
 
-def _sorted(groups: list[FailureGroup], sort: str) -> list[FailureGroup]:
-    """Return groups in an order; they come with the latest failure first."""
-    if sort == "jobs":
-        return sorted(groups, key=lambda one: (-one.count, one.name))
-    if sort == "growth":
-        return sorted(groups, key=lambda one: (-growth(one), one.name))
-    return sorted(groups, key=lambda one: one.name) if sort == "name" else groups
+_KEYS: Final[Mapping[str, Callable[[FailureGroup], float]]] = {
+    "jobs": lambda one: one.count,
+    "first": lambda one: one.first_ms,
+    "latest": lambda one: one.last_ms,
+    "growth": growth,
+}
+
+
+def _sorted(groups: Sequence[FailureGroup], sort: str) -> list[FailureGroup]:
+    """Return groups in an order, "-" before it for the largest first; those that are alike by name."""
+    by_name, key = sorted(groups, key=lambda one: one.name), _KEYS.get(sort.removeprefix("-"))
+    if key is None:
+        return by_name[::-1] if sort.startswith("-") else by_name
+    return sorted(by_name, key=key, reverse=sort.startswith("-"))
 
 
 def _of_queue(ask: Planner, groups: Sequence[FailureGroup], queue: str) -> Plan[list[FailureGroup]]:

@@ -16,7 +16,7 @@ from holdfast.commands import Command
 from holdfast.commands.admin import Info
 from holdfast.commands.base import then
 from holdfast.commands.job_rows import JobRow
-from holdfast.commands.queues import QueueNames
+from holdfast.commands.queues import QueueNames, ThrottleFacts, ThrottleGet
 from holdfast.commands.recurring import RecurGet, RecurringFacts, RecurTag
 from holdfast.commands.topics import (
     CountTopics,
@@ -41,7 +41,15 @@ from holdfast.console.throttle_list import ThrottleDetail, named_throttles, queu
 from holdfast.console.unknown import unknown
 from holdfast.errors import HoldfastError
 from holdfast.models import Counts
-from holdfast.settings import MAX_BATCH, check_each, check_name, check_names, check_queue, check_whole
+from holdfast.settings import (
+    MAX_BATCH,
+    check_each,
+    check_name,
+    check_names,
+    check_queue,
+    check_throttle,
+    check_whole,
+)
 from holdfast.wire.plans import Plan, Planner, counts_of, found_jobs, in_slices
 
 
@@ -146,13 +154,13 @@ class NamedVerbs:
         *,
         queue: str = "",
         within: float = 0,
-        sort: str = "latest",
+        sort: str = "-latest",
         after: str = "",
         limit: int = 25,
     ) -> Plan[FailureList]:
-        """A page of failure groups with their latest message and queues; `sort` is latest, jobs, growth or name.
+        """A page of failure groups with their latest message and queues.
 
-        `queue`: those with jobs of that queue among their newest; `within`: those with a failure in so many seconds.
+        `sort` is name, jobs, first, latest or growth, with `-` before it for the largest first. `queue`: those with jobs of that queue among their newest; `within`: those with a failure in so many seconds.
         """
         info = yield from ask(Info())
         return (yield from failure_list(ask, pattern, queue, within, sort, after, limit, info.now_ms))
@@ -168,6 +176,11 @@ class NamedVerbs:
     def named_throttles(self, ask: Planner, *, after: str = "", limit: int = 25) -> Plan[Page[Throttle]]:
         """A page of about `limit` throttles that have a limit and are not those of queues, each with its first holder."""
         return named_throttles(ask, after, limit)
+
+    @CommandMethod
+    def throttle_facts(self, id: str) -> Command[ThrottleFacts]:
+        """The limit and use of a throttle; of one that nothing is known of, that it has no limit."""
+        return ThrottleGet(check_throttle(id))
 
     @PlanMethod
     def throttle_detail(
