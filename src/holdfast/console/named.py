@@ -1,19 +1,22 @@
 """What operators see and do with single things by name: queues of a pattern, a recurring job, a topic, a running job."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Unpack
 
 import msgspec
 
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod, StepMethod
-from holdfast.client.recur_options import Changes, make_update
+from holdfast.client.recur_options import Changes, make_recur, make_update
 from holdfast.client.stacks import PATIENCE, LiveStack, ask_worker
 from holdfast.client.topics.messages import body_of, moment_of
 from holdfast.client.workers import is_meant
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
+from holdfast.commands.admin import Info
 from holdfast.commands.base import then
-from holdfast.commands.queues import QueueNames
+from holdfast.commands.job_rows import JobRow
+from holdfast.commands.queues import QueueNames, ThrottleFacts, ThrottleGet
 from holdfast.commands.recurring import RecurGet, RecurringFacts, RecurTag
 from holdfast.commands.topics import (
     CountTopics,
@@ -23,29 +26,53 @@ from holdfast.commands.topics import (
     TopicGet,
     TopicPull,
     TopicPut,
+    TopicRelease,
+    TopicReschedule,
 )
-from holdfast.commands.views import ListSet
+from holdfast.commands.views import Cursor, ListSet
 from holdfast.commands.workers import WorkerFacts
 from holdfast.console.actions import by, edit_recurring
 from holdfast.console.configuration import ConfigurationVerbs
+from holdfast.console.failure_list import FailureList, failure_list
 from holdfast.console.filters import glob
 from holdfast.console.fleet import FleetVerbs
 from holdfast.console.installation import InstallationVerbs
-from holdfast.console.namespace_queries import recurring
-from holdfast.console.queries import all_workers
+from holdfast.console.namespace_queries import Place, recurring
+from holdfast.console.queries import Page, Throttle, all_workers
+from holdfast.console.search import row_of
+from holdfast.console.throttle_list import ThrottleDetail, named_throttles, queue_throttles, throttle_detail
 from holdfast.console.unknown import unknown
 from holdfast.errors import HoldfastError
 from holdfast.models import Counts
-from holdfast.settings import MAX_BATCH, check_each, check_name, check_names, check_whole
-from holdfast.wire.plans import Plan, Planner, counts_of, in_slices
+from holdfast.settings import (
+    MAX_BATCH,
+    check_each,
+    check_name,
+    check_names,
+    check_queue,
+    check_throttle,
+    check_whole,
+)
+from holdfast.wire.plans import Plan, Planner, counts_of, found_jobs, in_slices
 
 
 class TopicDetail(msgspec.Struct, frozen=True):
-    """A topic: its counts, its first queued messages by ready time, and its first reserved ones by deadline."""
+    """A topic: its counts, its first queued messages by ready time, and its first reserved ones by deadline.
+
+    `next` is the cursor of the queued messages that follow, "" after the last.
+    """
 
     counts: TopicCounts
     queued: tuple[Message, ...]
     reserved: tuple[Message, ...]
+    next: str = ""
+
+
+class RecurringDetail(msgspec.Struct, frozen=True):
+    """A recurring job, and the jobs that it put last, the newest first; the state of one that is deleted is gone."""
+
+    facts: RecurringFacts
+    recent: tuple[JobRow, ...]
 
 
 class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
@@ -93,9 +120,82 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
         return by(self.actor, what, jid, ", ".join(names), command)
 
     @PlanMethod
-    def topic(self, ask: Planner, name: str, limit: int = 25) -> Plan[TopicDetail]:
-        """One topic with its first messages. Raises HoldfastError if it holds none."""
-        return topic(ask, name, check_whole("limit", limit, 1, MAX_BATCH))
+    def recurring_detail(self, ask: Planner, jid: str, most: int = 20) -> Plan[RecurringDetail]:
+        """One recurring job with the last `most` jobs that it put. Raises HoldfastError if it is not known."""
+        facts = yield from recurring_job(ask, jid)
+        found = yield from last_jobs(ask, [facts], check_whole("most", most, 1, MAX_BATCH))
+        return RecurringDetail(facts, found[jid])
+
+    @PlanMethod
+    def last_jobs(
+        self, ask: Planner, *facts: RecurringFacts, most: int = 10
+    ) -> Plan[dict[str, tuple[JobRow, ...]]]:
+        """The last `most` jobs that each recurring job put, by its jid, the newest first."""
+        return last_jobs(ask, facts, check_whole("most", most, 1, MAX_BATCH))
+
+    @CommandMethod
+    def add_recurring(
+        self,
+        queue: str,
+        klass: str,
+        data: object,
+        interval: float,
+        options: Mapping[str, object] = MappingProxyType({}),
+    ) -> Command[str]:
+        """Put a job into a queue every `interval` seconds. Returns the jid of the recurring job. Raises UsageError.
+
+        `options` are those of `recur` of a queue. An existing one of the same `jid` is replaced. Not audited, as no put is.
+        """
+        given = {"interval": interval, **options}
+        return make_recur(self._client.settings, check_queue("queue", queue), klass, data, given)
+
+    @PlanMethod
+    def failure_list(
+        self,
+        ask: Planner,
+        pattern: str = "*",
+        *,
+        queue: str = "",
+        within: float = 0,
+        sort: str = "-latest",
+        after: str = "",
+        limit: int = 25,
+    ) -> Plan[FailureList]:
+        """A page of failure groups with their latest message and queues.
+
+        `sort` is name, jobs, first, latest or growth, with `-` before it for the largest first. `queue`: those with jobs of that queue among their newest; `within`: those with a failure in so many seconds.
+        """
+        info = yield from ask(Info())
+        return (yield from failure_list(ask, pattern, queue, within, sort, after, limit, info.now_ms))
+
+    @PlanMethod
+    def queue_throttles(
+        self, ask: Planner, pattern: str = "*", *, after: str = "", limit: int = 25
+    ) -> Plan[Page[Throttle]]:
+        """A page of the own throttles of queues, also of those without a limit, by name."""
+        return queue_throttles(ask, pattern, after, limit)
+
+    @PlanMethod
+    def named_throttles(self, ask: Planner, *, after: str = "", limit: int = 25) -> Plan[Page[Throttle]]:
+        """A page of about `limit` throttles that have a limit and are not those of queues, each with its first holder."""
+        return named_throttles(ask, after, limit)
+
+    @CommandMethod
+    def throttle_facts(self, id: str) -> Command[ThrottleFacts]:
+        """The limit and use of a throttle; of one that nothing is known of, that it has no limit."""
+        return ThrottleGet(check_throttle(id))
+
+    @PlanMethod
+    def throttle_detail(
+        self, ask: Planner, id: str, *, holders_after: str = "", waiters_after: str = "", limit: int = 25
+    ) -> Plan[ThrottleDetail]:
+        """One throttle with a page of the jobs that hold a slot, and of those that wait. Raises HoldfastError if it is not known."""
+        return throttle_detail(ask, id, holders_after, waiters_after, limit)
+
+    @PlanMethod
+    def topic(self, ask: Planner, name: str, limit: int = 25, *, after: str = "") -> Plan[TopicDetail]:
+        """One topic with its first messages, or the queued ones after a cursor. Raises HoldfastError if it holds none."""
+        return topic(ask, name, check_whole("limit", limit, 1, MAX_BATCH), after)
 
     @CommandMethod
     def put_message(
@@ -117,6 +217,29 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
             " ".join(names),
             TopicDelete(check_name("topic", topic), names),
         )
+
+    @CommandMethod
+    def reschedule_messages(
+        self, topic: str, *ids: str, delay: float | None = None, at: float | None = None
+    ) -> Command[list[bool]]:
+        """Change when queued messages are ready: in `delay` seconds (default: now), or `at` an epoch second.
+
+        Returns False for each that is not queued.
+        """
+        how, when = moment_of(delay, at)
+        names = check_names("id", ids, MAX_BATCH)
+        command = TopicReschedule(check_name("topic", topic), names, how, when)
+        return by(self.actor, "reschedule messages", topic, " ".join(names), command)
+
+    @CommandMethod
+    def give_back_messages(self, topic: str, *ids: str, delay: float = 0) -> Command[list[bool]]:
+        """End reservations: the messages are queued again, ready in `delay` seconds. Returns False for each that is not reserved.
+
+        Not audited: it is what consumers do.
+        """
+        how, when = moment_of(delay, None)
+        held = [(id, None) for id in check_names("id", ids, MAX_BATCH)]
+        return TopicRelease(check_name("topic", topic), held, how, when)
 
     @CommandMethod
     def pull_messages(self, topic: str, limit: int = 1) -> Command[list[Message]]:
@@ -175,18 +298,38 @@ def recurring_job(ask: Planner, jid: str) -> Plan[RecurringFacts]:
     return found
 
 
-def topic(ask: Planner, name: str, limit: int) -> Plan[TopicDetail]:
+def last_jobs(
+    ask: Planner, templates: Sequence[RecurringFacts], most: int
+) -> Plan[dict[str, tuple[JobRow, ...]]]:
+    """Return the last `most` jobs that each recurring job put, by its jid, the newest first."""
+    names = {
+        one.jid: [f"{one.jid}-{number}" for number in range(one.count, max(one.count - most, 0), -1)]
+        for one in templates
+    }
+    jids = [jid for some in names.values() for jid in some]
+    jobs = dict(zip(jids, (yield from found_jobs(ask, jids)) if jids else [], strict=True))
+    return {
+        jid: tuple(row_of(facts) if (facts := jobs[one]) else JobRow(one, state="gone") for one in some)
+        for jid, some in names.items()
+    }
+
+
+def topic(ask: Planner, name: str, limit: int, after: str = "") -> Plan[TopicDetail]:
     """Return one topic with its first messages. Raises HoldfastError if it holds none."""
+    place = Place.parse(after)
     [found] = yield from ask(CountTopics((check_name("topic", name),)))
     if not found.queued and not found.reserved:
         page = yield from ask(ListSet("topics", "", None, MAX_BATCH))
         raise unknown("topic", name, page.names)
-    queued = yield from _messages(ask, "queued", name, limit)
-    return TopicDetail(found, queued, (yield from _messages(ask, "reserved", name, limit)))
+    queued, following = yield from _messages(ask, "queued", name, limit, place.after)
+    reserved, _ = yield from _messages(ask, "reserved", name, limit)
+    return TopicDetail(found, queued, reserved, str(Place(name, following)) if following else "")
 
 
-def _messages(ask: Planner, state: str, topic: str, limit: int) -> Plan[tuple[Message, ...]]:
-    page = yield from ask(ListSet(state, topic, None, limit))
+def _messages(
+    ask: Planner, state: str, topic: str, limit: int, after: Cursor | None = None
+) -> Plan[tuple[tuple[Message, ...], Cursor | None]]:
+    page = yield from ask(ListSet(state, topic, after, limit))
     found: list[Message | None] = []
     yield from in_slices(ask, lambda ids: TopicGet(topic, ids), page.names, found)
-    return tuple(one for one in found if one is not None)
+    return tuple(one for one in found if one is not None), page.next

@@ -2,10 +2,34 @@
 
 from typing import Final
 
-from holdfast.web.pages import about, config, jobs, operations, overview, queues, workers
+from holdfast.web.pages import (
+    about,
+    config,
+    failures,
+    jobs,
+    operations,
+    overview,
+    queues,
+    recurring,
+    throttles,
+    topics,
+    workers,
+)
 from holdfast.web.views import table
 
-_MODULES: Final = (overview, queues, jobs, workers, operations, config, about)
+_MODULES: Final = (
+    overview,
+    queues,
+    jobs,
+    failures,
+    recurring,
+    topics,
+    workers,
+    throttles,
+    operations,
+    config,
+    about,
+)
 TABLE: Final = table(
     (view for module in _MODULES for view in module.VIEWS),
     (action for module in _MODULES for action in module.ACTIONS),

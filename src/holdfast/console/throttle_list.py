@@ -1,0 +1,70 @@
+"""Throttles as operators look at them: those of queues, named ones, and one with its jobs."""
+
+from typing import Final
+
+import msgspec
+
+from holdfast.commands.failures import START
+from holdfast.commands.job_rows import JobRow
+from holdfast.commands.operations import Scan
+from holdfast.commands.queues import QueueNames, ThrottleFacts, ThrottleGet, ThrottleNames
+from holdfast.commands.views import ListSet
+from holdfast.console.filters import glob
+from holdfast.console.namespace_queries import Place
+from holdfast.console.queries import Page, Throttle, checked_limit, throttle
+from holdfast.settings import OWN_THROTTLE
+from holdfast.wire.plans import Plan, Planner
+
+_MOST_CALLS: Final = 20
+"""Pages of names that are read for one page of named throttles: where most are those of queues, it has fewer rows."""
+
+
+class ThrottleDetail(msgspec.Struct, frozen=True):
+    """A throttle with a page of the jobs that hold its slots, and of those that wait for one, the next one first."""
+
+    throttle: Throttle
+    holders: Page[JobRow]
+    waiters: Page[JobRow]
+
+
+def queue_throttles(ask: Planner, pattern: str, after: str, limit: int) -> Plan[Page[Throttle]]:
+    """Return a page of the own throttles of the queues whose name matches a glob, by name."""
+    size, matches = checked_limit(limit), glob(pattern)
+    names = sorted(name for name in (yield from ask(QueueNames())) if matches(name))
+    chosen = [name for name in names if name > after][: size + 1]
+    facts: dict[str, ThrottleFacts] = {}
+    for name in chosen[:size]:
+        facts[OWN_THROTTLE + name] = yield from ask(ThrottleGet(OWN_THROTTLE + name))
+    rows = tuple(Throttle(id, one) for id, one in facts.items())
+    return Page(rows, chosen[size - 1] if len(chosen) > size else "", len(names))
+
+
+def named_throttles(ask: Planner, after: str, limit: int) -> Plan[Page[Throttle]]:
+    """Return a page of about `limit` throttles that have a limit and are not those of queues, each with its first holder."""
+    size, cursor, names = checked_limit(limit), after or START, set[str]()
+    for _ in range(_MOST_CALLS):
+        cursor, some = yield from ask(ThrottleNames(cursor, size))
+        names |= {name for name in some if not name.startswith(OWN_THROTTLE)}
+        if cursor == START or len(names) >= size:
+            break
+    rows: list[Throttle] = []
+    for name in sorted(names):
+        facts = yield from ask(ThrottleGet(name))
+        first = (yield from ask(ListSet("holders", name, None, 1))).entries if facts.used else ()
+        rows.append(Throttle(name, facts, tuple((one.member, float(one.score)) for one in first)))
+    return Page(tuple(rows), "" if cursor == START else cursor)
+
+
+def throttle_detail(
+    ask: Planner, id: str, holders_after: str, waiters_after: str, limit: int
+) -> Plan[ThrottleDetail]:
+    """Return one throttle with its jobs. Raises HoldfastError if nothing is known of it."""
+    size = checked_limit(limit)
+    found = yield from throttle(ask, id, 1)
+    holders = yield from _jobs(ask, "holders", id, holders_after, size)
+    return ThrottleDetail(found, holders, (yield from _jobs(ask, "pending", id, waiters_after, size)))
+
+
+def _jobs(ask: Planner, set: str, id: str, after: str, size: int) -> Plan[Page[JobRow]]:
+    page = yield from ask(Scan(set, id, Place.parse(after).after, size))
+    return Page(page.jobs, str(Place(id, page.next)) if page.next else "", page.size)

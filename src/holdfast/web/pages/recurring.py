@@ -1,0 +1,380 @@
+"""Recurring jobs: when they put jobs, the jobs that they put last, and what is done to them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.commands.recurring import RecurringFacts
+from holdfast.console.put import NamedCode
+from holdfast.console.queries import HOUR_MS, Page
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.web.context import Context
+from holdfast.web.views import ActionRoute, Body, Done, Refusal, Repeal, View
+
+_DAY_MS: Final = 24 * HOUR_MS
+_STEP_MS: Final = 600_000
+"""What is due within such a step of the day ahead is one point of the drawing."""
+_MOST: Final = 512
+_RECENT: Final = 10
+
+
+class RecurringQuery(msgspec.Struct, frozen=True):
+    """Recurring jobs of which queues, and which page."""
+
+    filter: str = ""
+    after: str = ""
+    first: int = 1
+    limit: int = 25
+
+
+class RecurringLine(msgspec.Struct, frozen=True):
+    """A recurring job, its schedule in words, and the states of the jobs that it put last, the oldest first."""
+
+    facts: RecurringFacts
+    schedule: str
+    recent: tuple[str, ...]
+
+
+class RecurringPage(msgspec.Struct, frozen=True):
+    """A page of recurring jobs; `upcoming_ms` are times of the next 24 hours at which jobs are put, to ten minutes."""
+
+    now_ms: int
+    found: Page[RecurringLine]
+    upcoming: tuple[int, ...]
+    query: RecurringQuery
+
+
+async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
+    """Return a page of recurring jobs, by queue, the next due one first."""
+    ctx.now_ms = await ctx.console.now_ms()
+    pattern = query.filter if "*" in query.filter else f"*{query.filter}*"
+    page = await ctx.console.recurring(pattern, after=query.after, limit=query.limit)
+    recent = await ctx.console.last_jobs(*page.rows, most=_RECENT)
+    is_all = not (query.after or page.next)
+    known = page.rows if is_all else (await ctx.console.recurring(pattern, limit=_MOST)).rows
+    lines = tuple(
+        RecurringLine(
+            _masked(ctx, one),
+            in_words(one.interval_ms, one.next_ms),
+            tuple(job.state for job in reversed(recent[one.jid])),
+        )
+        for one in page.rows
+    )
+    return RecurringPage(ctx.now_ms, Page(lines, page.next, page.total), upcoming(known, ctx.now_ms), query)
+
+
+def _masked(ctx: Context, facts: RecurringFacts) -> RecurringFacts:
+    return msgspec.structs.replace(facts, data=msgspec.json.encode(ctx.data(facts.data)))
+
+
+def upcoming(known: Sequence[RecurringFacts], now_ms: int) -> tuple[int, ...]:
+    """Return the times of the next 24 hours at which jobs are put, in epoch milliseconds, to ten minutes."""
+    steps: set[int] = set()
+    for one in known:
+        if one.paused:
+            continue
+        every = max(one.interval_ms, _STEP_MS)
+        for at in range(max(one.next_ms, now_ms), now_ms + _DAY_MS, every):
+            steps.add(at // _STEP_MS)
+    return tuple(step * _STEP_MS for step in sorted(steps) if step * _STEP_MS >= now_ms)
+
+
+_UNITS: Final = ((_DAY_MS, "day"), (HOUR_MS, "hour"), (60_000, "minute"), (1000, "second"))
+
+
+def in_words(interval_ms: int, next_ms: int) -> str:
+    """Return a schedule in words: `every 15 minutes`, `every hour at minute 5`, `every day at 03:00 UTC`."""
+    length, unit = next(
+        ((length, unit) for length, unit in _UNITS if interval_ms % length == 0), (1, "millisecond")
+    )
+    count = interval_ms // length
+    text = f"every {unit}" if count == 1 else f"every {count:,} {unit}s"
+    try:
+        due = datetime.fromtimestamp(next_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return text
+    if unit == "day":
+        return f"{text} at {due:%H:%M} UTC"
+    return f"{text} at minute {due.minute}" if unit == "hour" else text
+
+
+class OneQuery(msgspec.Struct, frozen=True):
+    """How many of the jobs that it put last are shown."""
+
+    limit: int = 25
+
+
+class RecentJob(msgspec.Struct, frozen=True):
+    """A job that a recurring job put."""
+
+    jid: str
+    state: str
+    queue: str
+    worker: str
+    created_ms: int
+    popped_ms: int
+    ended_ms: int
+
+
+class OneRecurringPage(msgspec.Struct, frozen=True):
+    """A recurring job with the jobs that it put last, the newest first. `is_masked`: parts of its data are hidden."""
+
+    now_ms: int
+    facts: RecurringFacts
+    schedule: str
+    recent: tuple[RecentJob, ...]
+    upcoming: tuple[int, ...]
+    is_masked: bool
+
+
+async def one_recurring(ctx: Context, name: str, query: OneQuery) -> OneRecurringPage:
+    """Return one recurring job."""
+    ctx.now_ms = await ctx.console.now_ms()
+    found = await ctx.console.recurring_detail(name, query.limit)
+    facts = found.facts
+    recent = tuple(
+        RecentJob(row.jid, row.state, row.queue, row.worker, row.created_ms, row.popped_ms, row.ended_ms)
+        for row in found.recent
+    )
+    masked = _masked(ctx, facts)
+    return OneRecurringPage(
+        ctx.now_ms,
+        masked,
+        in_words(facts.interval_ms, facts.next_ms),
+        recent,
+        upcoming([facts], ctx.now_ms),
+        bool(ctx.site.mask) and _value(masked.data) != _value(facts.data),
+    )
+
+
+def _value(data: bytes) -> object:
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.MsgspecError:
+        return data
+
+
+# What is done to recurring jobs.
+
+
+class Recurring(Body, frozen=True, kw_only=True):
+    """Some recurring jobs."""
+
+    jid: list[str]
+
+
+async def run(ctx: Context, body: Recurring) -> Done:
+    """Put a job of each recurring job now, beside its schedule."""
+    put: dict[str, str] = {}
+    refused: list[Refusal] = []
+    for jid in _some(body.jid):
+        try:
+            put[jid] = await ctx.console.run_recurring(jid)
+        except HoldfastError as error:
+            if len(body.jid) == 1:
+                raise
+            refused.append(Refusal(jid, str(error)))
+    text = f"Job {next(iter(put.values()))} was put." if len(put) == 1 else f"{len(put)} jobs were put."
+    return _done(text, len(put), [*put, *put.values()], refused=tuple(refused), result=put)
+
+
+async def pause(ctx: Context, body: Recurring) -> Done:
+    """Pause recurring jobs: they put no jobs until they are resumed, and what they miss is left out."""
+    return await _switch(ctx, body.jid, True)
+
+
+async def resume(ctx: Context, body: Recurring) -> Done:
+    """Resume recurring jobs, from their first occurrence that is not over."""
+    return await _switch(ctx, body.jid, False)
+
+
+async def _switch(ctx: Context, jids: Sequence[str], on: bool) -> Done:
+    changed = [jid for jid in _some(jids) if await ctx.console.pause_recurring(jid, on)]
+    verb, undone = ("paused", "resume") if on else ("resumed", "pause")
+    undo = Repeal("recurring", undone, {"jid": changed}) if changed else None
+    text = f"{_named(changed)} {verb}." if changed else f"Nothing to change: already {verb}."
+    return _done(text, len(changed), changed, undo=undo)
+
+
+async def delete(ctx: Context, body: Recurring) -> Done:
+    """Delete recurring jobs; the jobs that they put stay."""
+    jids = _some(body.jid)
+    if len(jids) == 1:
+        await ctx.console.recurring_job(jids[0])
+    existed = await ctx.console.delete_recurring(*jids)
+    gone = [jid for jid, was_there in zip(jids, existed, strict=True) if was_there]
+    return _done(f"{_named(gone)} deleted.", len(gone), gone, gone=tuple(gone), place="/recurring")
+
+
+def _some(jids: Sequence[str]) -> list[str]:
+    """Return jids, each once. Raises UsageError if there is none."""
+    if not jids:
+        raise UsageError("jid: expected at least one recurring job")
+    return list(dict.fromkeys(jids))
+
+
+class EditRecurring(Body, frozen=True, kw_only=True):
+    """Attributes of a recurring job to change; what is left out stays.
+
+    `interval` is in seconds, `data` JSON ("": as they are), `tags` all of its tags, separated by commas.
+    """
+
+    jid: str
+    interval: float | None = None
+    data: Any = ""
+    klass: str | None = None
+    queue: str | None = None
+    priority: int | None = None
+    retries: int | None = None
+    backlog: int | None = None
+    tags: str | None = None
+
+
+async def edit(ctx: Context, body: EditRecurring) -> Done:
+    """Change attributes of a recurring job. Jobs that were put stay as they are."""
+    facts = await ctx.console.recurring_job(body.jid)
+    changes = _changes(facts, body)
+    if changes:
+        await ctx.console.update_recurring(body.jid, **changes)
+    tags = facts.tags if body.tags is None else _split(body.tags)
+    added, removed = (
+        [one for one in tags if one not in facts.tags],
+        [one for one in facts.tags if one not in tags],
+    )
+    if added:
+        await ctx.console.tag_recurring(body.jid, *added)
+    if removed:
+        await ctx.console.tag_recurring(body.jid, *removed, remove=True)
+    names = [*changes, *(["tags"] if added or removed else [])]
+    text = f"{_named([body.jid])}: {', '.join(names)} changed." if names else "Nothing to change."
+    return _done(text, len(names), [body.jid])
+
+
+def _changes(facts: RecurringFacts, body: EditRecurring) -> dict[str, Any]:
+    """Return what differs from the present attributes."""
+    present: dict[str, object] = {
+        "interval": facts.interval_ms / 1000,
+        "klass": facts.klass,
+        "queue": facts.queue,
+        "priority": facts.priority,
+        "retries": facts.retries,
+        "backlog": facts.backlog,
+    }
+    found = {
+        name: value
+        for name, before in present.items()
+        if (value := getattr(body, name)) is not None and value != before
+    }
+    data = _data_of(body.data)
+    if data is not msgspec.UNSET and data != _value(facts.data):
+        found["data"] = data
+    return found
+
+
+def _data_of(given: object) -> object:
+    """Return data that were given as a value, or as JSON text; UNSET for "". Raises UsageError."""
+    if not isinstance(given, str):
+        return given
+    if not given.strip():
+        return msgspec.UNSET
+    try:
+        return msgspec.json.decode(given.encode())
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise UsageError(f"data: this is no JSON: {error}") from None
+
+
+class AddRecurring(Body, frozen=True, kw_only=True):
+    """A new recurring job: its first job is due `offset` seconds from now, the others `interval` seconds after the one before.
+
+    `klass` names a function, or with `is_class` a class or module. `data` are JSON: of a function an array of its arguments,
+    or an object of named ones.
+    """
+
+    queue: str
+    klass: str
+    interval: float
+    is_class: bool = False
+    jid: str = ""
+    data: Any = ""
+    offset: float = 0.0
+    priority: int = 0
+    retries: int | None = None
+    backlog: int = 0
+    tags: str = ""
+
+
+async def add(ctx: Context, body: AddRecurring) -> Done:
+    """Make a recurring job. One of the same jid is refused."""
+    if body.jid and await _is_known(ctx, body.jid):
+        raise UsageError(
+            f"there is a recurring job {body.jid!r:.200} already: change that one, or choose another jid"
+        )
+    code = NamedCode(body.klass, body.is_class, ctx.site.client.settings.max_data)
+    data = _data_of(body.data)
+    text = None if data is msgspec.UNSET else msgspec.json.encode(data)
+    options = code.options(
+        {
+            "jid": body.jid or None,
+            "offset": body.offset,
+            "priority": body.priority,
+            "retries": body.retries,
+            "backlog": body.backlog,
+            "tags": _split(body.tags) or None,
+        }
+    )
+    jid = await ctx.console.add_recurring(body.queue, body.klass, code.data(text), body.interval, options)
+    place = ctx.path("recurring", jid)
+    return _done(f"{_named([jid])} added.", 1, [jid], place=place, result={"jid": jid})
+
+
+async def _is_known(ctx: Context, jid: str) -> bool:
+    try:
+        await ctx.console.recurring_job(jid)
+    except HoldfastError:
+        return False
+    return True
+
+
+def _split(text: str) -> list[str]:
+    return [name for one in text.split(",") if (name := one.strip())]
+
+
+def _named(jids: Sequence[str]) -> str:
+    return f"Recurring job {jids[0]}" if len(jids) == 1 else f"{len(jids)} recurring jobs"
+
+
+def _done(text: str, count: int, jids: Sequence[str], **more: Any) -> Done:
+    keys = ("recurring", "queues", *(f"job:{jid}" for jid in jids[:50]))
+    return Done(text=text, changed=count, keys=keys, **more)
+
+
+VIEWS: Final = (
+    View(
+        path="/recurring",
+        template="recurring.html",
+        load=recurring,
+        query=RecurringQuery,
+        summary="A page of recurring jobs.",
+    ),
+    View(
+        path="/recurring/{name}",
+        template="recurring_job.html",
+        load=one_recurring,
+        query=OneQuery,
+        summary="One recurring job.",
+    ),
+)
+_VERBS: Final[Mapping[str, tuple[type[Body], Any, str]]] = {
+    "run": (Recurring, run, "Put a job of recurring jobs now."),
+    "pause": (Recurring, pause, "Pause recurring jobs."),
+    "resume": (Recurring, resume, "Resume recurring jobs."),
+    "delete": (Recurring, delete, "Delete recurring jobs."),
+    "edit": (EditRecurring, edit, "Change attributes of a recurring job."),
+    "add": (AddRecurring, add, "Make a recurring job."),
+}
+ACTIONS: Final = tuple(
+    ActionRoute(noun="recurring", verb=verb, body=body, run=act, summary=summary)
+    for verb, (body, act, summary) in _VERBS.items()
+)
