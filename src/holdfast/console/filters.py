@@ -60,9 +60,9 @@ def parse(text: str) -> Filter:
     return found
 
 
-def term(field: str, text: str) -> str:
-    """Return the term that matches jobs whose text field is exactly this."""
-    return f"{field}:{written(text)}"
+def term(field: str, *texts: str) -> str:
+    """Return the term that matches jobs whose text field is exactly one of these."""
+    return f"{field}:{','.join(map(written, texts))}"
 
 
 def glob(pattern: str) -> TextTest:

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from holdfast.web.pages import jobs, overview, queues
+from holdfast.web.pages import job, job_actions, job_lists, jobs, overview, queues
 from holdfast.web.views import table
 
-_MODULES: Final = (overview, queues, jobs)
+_MODULES: Final = (overview, queues, jobs, job, job_lists, job_actions)
 TABLE: Final = table(
     (view for module in _MODULES for view in module.VIEWS),
     (action for module in _MODULES for action in module.ACTIONS),
