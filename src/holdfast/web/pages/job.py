@@ -125,6 +125,13 @@ class JobPage(msgspec.Struct, frozen=True):
         return 404 if self.gone else 200
 
     @property
+    def waited(self) -> dict[int, int]:
+        """How many milliseconds the job had been ready before each attempt, by the token of the attempt."""
+        detail = self.detail
+        found = detail.attempts if detail else ()
+        return {one.token: waited_ms(detail.facts.history, one) for one in found} if detail else {}
+
+    @property
     def moment(self) -> Moment | None:
         """The moment of the history that is shown, if one is."""
         return next((one for one in self.moments if one.line == self.query.at), None)
