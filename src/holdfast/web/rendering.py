@@ -14,11 +14,11 @@ _FOLDER: Final = Path(__file__).parent / "templates"
 
 
 class Pages:
-    """The templates."""
+    """The templates. Each is given `ctx`, `page`, and as `ui` the macros of `_macros.html`, also where it renders a region alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, *more_folders: Path) -> None:
         self._environment = Environment(
-            loader=FileSystemLoader(_FOLDER),
+            loader=FileSystemLoader([_FOLDER, *more_folders]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -40,6 +40,6 @@ class Pages:
         context = found.new_context(self._names(ctx, page, {}))
         return "".join(found.blocks[region](context))
 
-    @staticmethod
-    def _names(ctx: Context, page: object, more: Mapping[str, object]) -> dict[str, Any]:
-        return {"ctx": ctx, "page": page, **more}
+    def _names(self, ctx: Context, page: object, more: Mapping[str, object]) -> dict[str, Any]:
+        ui = self._environment.get_template("_macros.html").make_module({"ctx": ctx})
+        return {"ctx": ctx, "page": page, "ui": ui, **more}

@@ -1,0 +1,118 @@
+// Charts over time: <hf-chart data-chart="{x: seconds, series: [{label, color, values}], unit, marks: [{x, label}]}">, drawn by uPlot.
+// The data are an attribute and not a script element: an attribute that a refresh changes is noticed, and the canvas stays.
+
+/** Define the element. The tools are those of app.js, which has them loaded already. */
+export function defineChart({ element, clock, formatNumber, formatDuration }) {
+  class Chart extends HTMLElement {
+    static observedAttributes = ["data-chart"];
+
+    connectedCallback() {
+      this.resize = new ResizeObserver(() => this.plot?.setSize(this.box()));
+      this.resize.observe(this);
+      this.draw();
+    }
+
+    disconnectedCallback() {
+      this.resize.disconnect();
+      this.plot?.destroy();
+      this.plot = null;
+    }
+
+    attributeChangedCallback() {
+      if (this.isConnected) this.draw();
+    }
+
+    box() {
+      return { width: this.clientWidth, height: this.clientHeight };
+    }
+
+    draw() {
+      if (!window.uPlot) return;
+      this.plot?.destroy();
+      this.data = JSON.parse(this.dataset.chart);
+      const columns = [this.data.x, ...this.data.series.map((one) => one.values)];
+      this.plot = new uPlot(this.options(), columns, this);
+      this.tip = element("div", { class: "tip", hidden: "" });
+      this.plot.over.append(this.tip);
+    }
+
+    options() {
+      return {
+        ...this.box(),
+        legend: { show: false },
+        padding: [12, 6, 0, 0],
+        cursor: { sync: { key: this.dataset.sync }, y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: false } },
+        scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.08 : 1] } },
+        axes: [this.axis({ values: (_, ticks) => ticks.map((at) => clock(at * 1000, { hour: "2-digit", minute: "2-digit" })), space: 70 }), this.axis({ values: (_, ticks) => ticks.map((value) => this.format(value)), size: 58, space: 40 })],
+        series: [{}, ...this.data.series.map((one, index) => this.line(one, index === 0))],
+        hooks: { setCursor: [() => this.showTip()], setSelect: [() => this.zoom()], draw: [() => this.drawMarks()] },
+      };
+    }
+
+    axis(more) {
+      const grid = { stroke: this.color("line"), width: 1 };
+      return { stroke: this.color("quiet"), font: `11px ${getComputedStyle(document.body).fontFamily}`, grid, ticks: { show: false }, gap: 6, ...more };
+    }
+
+    line(one, isMain) {
+      const stroke = this.color(one.color);
+      const fill = isMain ? stroke.replace("rgb(", "rgba(").replace(")", ", .12)") : undefined;
+      return { stroke, fill, width: isMain ? 2 : 1.5, points: { show: false }, spanGaps: false };
+    }
+
+    /** Tokens that depend on the theme have a value only where they are used as a colour. */
+    color(name) {
+      const probe = element("i", { class: name === "line" ? "" : `c-${name}`, hidden: "" });
+      this.append(probe);
+      if (name === "line") probe.style.color = "var(--line)";
+      const found = getComputedStyle(probe).color;
+      probe.remove();
+      return found;
+    }
+
+    format(value) {
+      if (value == null) return "–";
+      return this.data.unit === "s" ? formatDuration(value) : formatNumber(value);
+    }
+
+    showTip() {
+      const { idx, left } = this.plot.cursor;
+      this.tip.hidden = idx == null || left < 0;
+      if (this.tip.hidden) return;
+      const unit = this.data.unit === "s" ? "" : (this.data.unit ?? "");
+      const lines = this.data.series.map((one) => element("span", { class: `c-${one.color}` }, one.label, element("b", {}, this.format(one.values[idx]) + unit)));
+      this.tip.replaceChildren(clock(this.data.x[idx] * 1000, { hour: "2-digit", minute: "2-digit" }), ...lines);
+      const isRight = left > this.plot.over.clientWidth / 2;
+      this.tip.style.left = `${isRight ? left - this.tip.offsetWidth - 12 : left + 12}px`;
+      this.tip.style.top = "8px";
+    }
+
+    drawMarks() {
+      const { ctx, bbox } = this.plot;
+      ctx.save();
+      ctx.strokeStyle = ctx.fillStyle = this.color("quiet");
+      ctx.setLineDash([4, 4]);
+      ctx.font = `${11 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
+      for (const { x, label } of this.data.marks ?? []) {
+        const at = this.plot.valToPos(x, "x", true);
+        ctx.beginPath();
+        ctx.moveTo(at, bbox.top);
+        ctx.lineTo(at, bbox.top + bbox.height);
+        ctx.stroke();
+        ctx.fillText(label, at + 4, bbox.top + 11 * devicePixelRatio);
+      }
+      ctx.restore();
+    }
+
+    zoom() {
+      const { left, width } = this.plot.select;
+      if (width < 10) return;
+      const url = new URL(location.href);
+      url.searchParams.set("from", Math.round(this.plot.posToVal(left, "x") * 1000));
+      url.searchParams.set("to", Math.round(this.plot.posToVal(left + width, "x") * 1000));
+      location.assign(url);
+    }
+  }
+
+  customElements.define("hf-chart", Chart);
+}
