@@ -10,6 +10,7 @@ from holdfast.client.config import set_command, unset_command
 from holdfast.client.workers import is_meant
 from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
+from holdfast.commands.attributes import Track
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import MAX_CHANGED, Act, Audited
 from holdfast.commands.queues import (
@@ -63,7 +64,18 @@ def act(ask: Planner, who: str, spec: Spec, jids: Sequence[str]) -> Plan[list[tu
         detail = spec.value if len(names) == 1 else " ".join([spec.value, *some])
         command = Act(spec.action, [(jid, "") for jid in some], spec.common, who)
         results += zip(some, (yield from ask(by(who, spec.action, target, detail, command))), strict=False)
-    return results
+    return (yield from _unmarked(ask, results)) if spec.action == "untrack" else results
+
+
+def _unmarked(
+    ask: Planner, results: list[tuple[str, bool | Refused]]
+) -> Plan[list[tuple[str, bool | Refused]]]:
+    """Remove also the marks of tracked jobs that do not exist any more."""
+    found: list[tuple[str, bool | Refused]] = []
+    for jid, result in results:
+        is_gone = isinstance(result, JobNotFound) and (yield from ask(Track(False, jid)))
+        found.append((jid, is_gone or result))
+    return found
 
 
 def edit(ask: Planner, who: str, jid: str, data: object, patch: str, seen: bytes | None = None) -> Plan[bool]:

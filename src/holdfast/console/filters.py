@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.console.filter_parser import MAX_LENGTH, Parser, filter_error
 from holdfast.console.filter_terms import All, Match, Node, RowData
-from holdfast.console.filter_values import FIELDS, SYNONYMS, Glob, Need, TextTest
+from holdfast.console.filter_values import FIELDS, SYNONYMS, Glob, Need, TextTest, written
 from holdfast.settings import check_text
 
 
@@ -58,6 +58,11 @@ def parse(text: str) -> Filter:
             f"with its quotes and escapes it has more than the {MAX_LENGTH} characters allowed", text, 0
         )
     return found
+
+
+def term(field: str, *texts: str) -> str:
+    """Return the term that matches jobs whose text field is exactly one of these."""
+    return f"{field}:{','.join(map(written, texts))}"
 
 
 def glob(pattern: str) -> TextTest:

@@ -15,6 +15,7 @@ from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.admin import Info
 from holdfast.commands.base import then
+from holdfast.commands.dependencies import Depend
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.queues import QueueNames, ThrottleFacts, ThrottleGet
 from holdfast.commands.recurring import RecurGet, RecurringFacts, RecurTag
@@ -31,6 +32,7 @@ from holdfast.commands.topics import (
 )
 from holdfast.commands.views import Cursor, ListSet
 from holdfast.commands.workers import WorkerFacts
+from holdfast.console import job_lists
 from holdfast.console.actions import by, edit_recurring
 from holdfast.console.configuration import ConfigurationVerbs
 from holdfast.console.failure_list import FailureList, failure_list
@@ -245,6 +247,30 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
     def pull_messages(self, topic: str, limit: int = 1) -> Command[list[Message]]:
         """Take the earliest messages that are ready, and delete them. This is not audited: it is what consumers do."""
         return TopicPull(check_name("topic", topic), None, check_whole("limit", limit, 1, MAX_BATCH))
+
+    @PlanMethod
+    def completed(self, ask: Planner, *, after: str = "", limit: int = 25) -> Plan[job_lists.CompletedPage]:
+        """A page of completed jobs with their results, the latest first, and how long they are kept."""
+        return job_lists.completed(ask, after, limit)
+
+    @PlanMethod
+    def tracked(
+        self, ask: Planner, state: str = "", *, after: str = "", limit: int = 25
+    ) -> Plan[job_lists.TrackedPage]:
+        """A page of tracked jobs, with how many are in each state; marks whose job is gone are `expired`."""
+        return job_lists.tracked(ask, state, after, limit)
+
+    @PlanMethod
+    def family(self, ask: Planner, jid: str, most: int = job_lists.MOST_RELATIVES) -> Plan[job_lists.Family]:
+        """The jobs around one that it depends on or that depend on it, over any number of steps, `most` at most."""
+        return job_lists.family(ask, jid, most)
+
+    @CommandMethod
+    def undepend(self, jid: str, *parents: str) -> Command[int]:
+        """Let a job wait for some jobs no longer. Raises JobNotFound, WrongState."""
+        names = check_names("parent", parents, MAX_BATCH)
+        command = Depend(check_name("jid", jid), names, "remove")
+        return by(self.actor, "undepend", jid, " ".join(names), command)
 
     @StepMethod
     def stack(self, jid: str, timeout: float = PATIENCE) -> Steps[LiveStack]:

@@ -160,11 +160,14 @@ class Faces:
             ):
                 return RedirectResponse(ctx.url("/api/v1" + ctx.place, **dict(request.query_params)), 303)
             found = await self._load(view, ctx)
+            if isinstance(found, Response):
+                return found
             region = request.query_params.get("fragment")
             if region is not None:
                 return HTMLResponse(self.site.pages.region(view.template, region, ctx, found))
             ctx.flash = _flash_of(request)
-            response = HTMLResponse(self.site.pages.page(view.template, ctx, found))
+            html = self.site.pages.page(view.template, ctx, found)
+            response = HTMLResponse(html, getattr(found, "http_status", 200))
             if ctx.flash is not None:
                 response.delete_cookie(_FLASH, path=ctx.url("/"))
             return response
@@ -173,7 +176,10 @@ class Faces:
 
     def _twin(self, view: View) -> Callable[[Context], Awaitable[Response]]:
         async def twin(ctx: Context) -> Response:
-            return JSONResponse(plain(await self._load(view, ctx)))
+            found = await self._load(view, ctx)
+            if isinstance(found, Response):
+                return found
+            return JSONResponse(plain(found), getattr(found, "http_status", 200))
 
         return twin
 

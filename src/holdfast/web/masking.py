@@ -1,12 +1,18 @@
 """Hide parts of the data of jobs: by path, and by patterns of text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
+import msgspec
+
+from holdfast.console.plain import stored
 from holdfast.errors import UsageError
 
+T = TypeVar("T")
+_TEXTS: Final = frozenset(("message", "reason", "text", "note", "stack", "log"))
+"""The fields of what the console returns that hold what jobs wrote."""
 MASKED: Final = "••••"
 _PATTERN: Final = "re:"
 _DEEPEST: Final = 100
@@ -34,6 +40,23 @@ class Mask:
         for pattern in self.patterns:
             text = pattern.sub(MASKED, text)
         return text
+
+    def within(self, value: T) -> T:
+        """Return a result of the console with what has to be hidden replaced: in stored JSON, and in texts that jobs wrote."""
+        return self._within(value, False) if self else value
+
+    def _within(self, value: Any, is_text: bool) -> Any:
+        if isinstance(value, msgspec.Struct):
+            fields = {name: getattr(value, name) for name in value.__struct_fields__}
+            changed = {name: self._within(one, name in _TEXTS) for name, one in fields.items()}
+            return msgspec.structs.replace(value, **changed)
+        if isinstance(value, tuple):
+            return tuple([self._within(one, is_text) for one in value])
+        if isinstance(value, bytes):
+            return msgspec.json.encode(self(stored(value))) if value else value
+        if isinstance(value, Mapping):
+            return self(dict(cast("Mapping[str, Any]", value)))
+        return self.text(value) if is_text and isinstance(value, str) else value
 
     def _masked(self, value: Any, path: tuple[str, ...], depth: int) -> Any:
         if path and self._hides(path):

@@ -12,6 +12,8 @@ from holdfast.errors import UsageError
 from holdfast.web.users import Role
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
+
     from holdfast.web.context import Context
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -25,12 +27,13 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """A page and its JSON twin.
 
     `path` is that of the page, and below `/api/v1` that of the twin; `{name}` in it is a name of any characters, as the last
-    segment. `load` is called with the context, the name if there is one, and the query; it returns what the template and the JSON show.
+    segment. `load` is called with the context, the name if there is one, and the query; it returns what the template and the JSON show,
+    with the status of the response as its `http_status` if that is not 200, or a response, such as a file.
     """
 
     path: str
     template: str
-    load: "Callable[..., Awaitable[msgspec.Struct]]"
+    load: "Callable[..., Awaitable[msgspec.Struct | Response]]"
     summary: str
     query: type[msgspec.Struct] = NoQuery
     role: Role = "viewer"
@@ -77,7 +80,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked before an action: a dialog. With `fields` and `confirm` set, the action is run.
 
-    `word` has to be typed. `details` are lines below the text: what would change, and what would be refused.
+    `word` has to be typed. `details` are lines below the text: what would change, and what would be refused. `diff` are
+    two JSON values to compare, `inputs` what is asked for: label, name and value of each field.
     """
 
     title: str
@@ -85,6 +89,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     button: str
     details: tuple[str, ...] = ()
     examples: tuple[Any, ...] = ()
+    diff: tuple[Any, ...] = ()
     word: str = ""
     inputs: tuple[tuple[str, str, str], ...] = ()
 

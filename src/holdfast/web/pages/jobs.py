@@ -1,142 +1,234 @@
-"""Jobs: the search, one job, and what is done to jobs by jid or to all that a filter matches."""
+"""Jobs: the search, with what the jobs that it finds have in common, and the export of all that it finds."""
 
-from functools import partial
-from typing import Any, Final
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Final, Literal
 
 import msgspec
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from holdfast.commands.operations import Action
-from holdfast.console.operation_spec import ACTIONS as JOB_ACTIONS
-from holdfast.console.operation_spec import INVERSE, Spec
-from holdfast.console.operations import DryRun
+from holdfast.commands.job_rows import JobRow
+from holdfast.console.filters import Filter, parse, term
+from holdfast.console.plain import plain
 from holdfast.console.search import SearchPage
-from holdfast.errors import Refused, UsageError
+from holdfast.errors import FilterError, HoldfastError
+from holdfast.logs import logger
+from holdfast.printable import one_line
 from holdfast.web.context import Context
-from holdfast.web.views import ActionRoute, Body, Done, Question, Refusal, Repeal, View
+from holdfast.web.gate import wants_json
+from holdfast.web.views import ActionRoute, View
+
+SIZES: Final = (25, 50, 100)
+_WINDOW: Final = 500
+"""Matching jobs that facets are counted over."""
+_MOST_VALUES: Final = 8
+MOST_EXPORTED: Final = 100_000
 
 
 class JobsQuery(msgspec.Struct, frozen=True):
-    """A search: the filter, where it continues, and how many rows to show."""
+    """A search: the filter, where it continues, and how many rows to show; or `export` all that it finds."""
 
     q: str = ""
     after: str = ""
     limit: int = 25
+    export: Literal["", "csv", "jsonl"] = ""
+
+
+class FacetValue(msgspec.Struct, frozen=True):
+    """A value that some of the jobs have, how many, and the filter of these."""
+
+    value: str
+    count: int
+    q: str
+
+
+class Facet(msgspec.Struct, frozen=True):
+    """The values of a field, the most frequent first, and how many more there are."""
+
+    field: str
+    values: tuple[FacetValue, ...]
+    more: int
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What is wrong with a filter: the sentence, and the place, as the filter before and from there on."""
+
+    text: str
+    before: str
+    behind: str
 
 
 class JobsPage(msgspec.Struct, frozen=True):
-    """A page of the jobs that a filter matches."""
+    """A page of the jobs that a filter matches.
+
+    Facets are counted over the first `window` jobs from here on; `is_whole`: these are all there are. `exact` is the job whose
+    jid is the filter.
+    """
 
     now_ms: int
     query: JobsQuery
-    found: SearchPage
+    found: SearchPage | None
+    facets: tuple[Facet, ...] = ()
+    window: int = 0
+    is_whole: bool = False
+    problem: Problem | None = None
+
+    @property
+    def http_status(self) -> int:
+        """400 if the filter cannot be read."""
+        return 400 if self.problem else 200
 
 
-async def jobs(ctx: Context, query: JobsQuery) -> JobsPage:
-    """Return a page of the jobs that a filter matches."""
+async def jobs(ctx: Context, query: JobsQuery) -> JobsPage | Response:
+    """Return a page of the jobs that a filter matches, or all of them as a file."""
     ctx.now_ms = await ctx.console.now_ms()
-    found = await ctx.console.jobs(query.q, after=query.after, limit=query.limit, wants="t")
-    return JobsPage(ctx.now_ms, query, found)
+    try:
+        parse(query.q)
+    except FilterError as error:
+        if wants_json(ctx.request.scope):
+            raise
+        return JobsPage(ctx.now_ms, query, None, problem=_problem(error))
+    if query.export:
+        return await export(ctx, query)
+    if not wants_json(ctx.request.scope) and await _is_jid(ctx, query):
+        return RedirectResponse(ctx.url(ctx.path("jobs", query.q.strip())), 303)
+    limit = query.limit if query.limit in SIZES or wants_json(ctx.request.scope) else SIZES[0]
+    found = await ctx.console.jobs(query.q, after=query.after, limit=limit, wants="te")
+    facets, window, is_whole = await facets_of(ctx, query.q, found)
+    return JobsPage(ctx.now_ms, query, ctx.site.mask.within(found), facets, window, is_whole)
 
 
-# What is done to jobs.
-
-_INLINE: Final = 100
-"""So many jobs are changed while the browser waits; more are an operation in the background."""
-_WORDS_FROM: Final = 1000
-_REPORTED: Final = 20
+def _problem(error: FilterError) -> Problem:
+    sentence = str(error).split("\n")[0].removeprefix("filter: ")
+    return Problem(sentence, error.text[: error.position], error.text[error.position :])
 
 
-class Change(Body, frozen=True, kw_only=True):
-    """Jobs by jid, or all that the filter `q` matches; `value` of the action; `rate` in changes a second (0: any)."""
-
-    jid: list[str] = []
-    q: str = ""
-    value: str = ""
-    rate: float = 0.0
-    dry_run: bool = False
+async def _is_jid(ctx: Context, query: JobsQuery) -> bool:
+    """Return whether a filter of one word is the jid of a job: then a search leads to its page."""
+    word = query.q.strip()
+    if query.after or len(word) < 8 or any(one in word for one in ' :<>=~"(),*'):
+        return False
+    return bool((await ctx.console.jobs(term("jid", word))).jobs)
 
 
-class Planned(msgspec.Struct, frozen=True):
-    """What an action on a filter would change."""
+# What the jobs have in common.
 
-    dry_run: DryRun
+_FIELDS: Final[Sequence[tuple[str, Callable[[JobRow], Sequence[str]]]]] = (
+    ("state", lambda row: (row.state,)),
+    ("queue", lambda row: (row.queue,)),
+    ("klass", lambda row: (row.klass,)),
+    ("tag", lambda row: row.tags),
+    ("group", lambda row: (row.group,) if row.group else ()),
+    ("worker", lambda row: (row.worker,) if row.worker else ()),
+    ("priority", lambda row: (str(row.priority),) if row.priority else ()),
+)
 
 
-async def change(action: Action, ctx: Context, body: Change) -> Done | Question:
-    """Change jobs by jid at once, or all that a filter matches as an operation, after a dry run."""
-    if bool(body.jid) == bool(body.q):
-        raise UsageError("expected either jids or a filter q")
-    if body.jid:
-        return await _change_some(action, ctx, body)
-    spec = Spec(action=action, filter=body.q, value=body.value, rate=body.rate, who=ctx.user.name)
-    if body.dry_run or not body.confirm:
-        dry = await ctx.console.dry_run(spec)
-        return (
-            Done(text=_of_dry_run(action, dry), changed=0, result=dry)
-            if body.dry_run
-            else _question(action, dry)
-        )
-    id = await ctx.site.operations.start(ctx.console, spec)
-    return Done(
-        text=f"Started: {action} all jobs that match {body.q!r:.200}.",
-        changed=0,
-        operation=id,
-        keys=("operations",),
-        place=ctx.path("operations", id),
+async def facets_of(ctx: Context, q: str, found: SearchPage) -> tuple[tuple[Facet, ...], int, bool]:
+    """Return the values of the fields of the jobs of a page and of those behind it, how many these are, and whether these are all."""
+    rows, cursor = list(found.jobs), found.cursor
+    if cursor and len(rows) < _WINDOW:
+        page = await ctx.console.jobs(q, after=cursor, limit=_WINDOW - len(rows), wants="t")
+        rows, cursor = [*rows, *page.jobs], page.cursor
+    return tuple(_facet(q, name, read, rows) for name, read in _FIELDS), len(rows), not cursor
+
+
+def _facet(q: str, name: str, read: Callable[[JobRow], Sequence[str]], rows: Sequence[JobRow]) -> Facet:
+    counts = Counter(value for row in rows for value in read(row))
+    values = tuple(
+        FacetValue(value, count, narrowed(q, name, value))
+        for value, count in counts.most_common(_MOST_VALUES)
     )
+    return Facet(name, values, len(counts) - len(values))
 
 
-def _of_dry_run(action: Action, dry: DryRun) -> str:
-    return f"{dry.matched - dry.refused} of {dry.matched} matching jobs would change ({action})."
+def narrowed(q: str, field: str, value: str) -> str:
+    """Return a filter narrowed to the jobs with a value of a field."""
+    text = f"{field}:{value}" if field == "priority" else term(field, value)
+    before = str(parse(q))
+    return text if not before else f"({before}) {text}" if _is_choice(parse(q)) else f"{before} {text}"
 
 
-def _question(action: Action, dry: DryRun) -> Question:
-    changing = dry.matched - dry.refused
-    details = [f"{count} {state}" for state, count in dry.by_state.most_common()]
-    details += [f"{count} in queue {queue}" for queue, count in dry.by_queue.most_common(5)]
-    if dry.refused:
-        details.append(f"{dry.refused} are left alone: their state does not allow it")
-    word = action if action in ("cancel", "delete") and changing > _WORDS_FROM else ""
-    return Question(
-        title=f"{action.capitalize()} {changing} jobs?",
-        text=f"{dry.looked} jobs were looked at ({dry.index}).",
-        button=f"{action.capitalize()} {changing} jobs",
-        details=tuple(details),
-        examples=tuple(dry.examples),
-        word=word,
-    )
+def _is_choice(query: Filter) -> bool:
+    return type(query.root).__name__ == "AnyOf"
 
 
-async def _change_some(action: Action, ctx: Context, body: Change) -> Done:
-    results = await ctx.console.act(action, *body.jid, value=body.value)
-    refused = tuple(Refusal(jid, str(why)) for jid, why in results if isinstance(why, Refused))
-    if refused and len(results) == 1:
-        raise next(why for _, why in results if isinstance(why, Refused))
-    changed = [jid for jid, result in results if result is True]
-    return Done(
-        text=_sentence(action, changed, results, refused),
-        changed=len(changed),
-        refused=refused[:_REPORTED],
-        keys=("jobs", "failed", "queues", *(f"job:{jid}" for jid in changed[:50])),
-        gone=tuple(changed) if action in ("cancel", "delete") else (),
-        undo=_repeal(action, changed, body),
-    )
+# Export.
+
+_CSV: Final = (
+    "jid", "klass", "queue", "state", "priority", "retries", "remaining", "attempts", "losses", "created", "queued", "popped",
+    "ended", "due", "worker", "tracked", "tags", "group", "message", "failed", "data",
+)  # fmt: skip
+_AT_ONCE: Final = 250
+_KINDS: Final = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
 
 
-def _sentence(action: Action, changed: list[str], results: list[Any], refused: tuple[Refusal, ...]) -> str:
-    count = (
-        f"Job {changed[0][:9]}" if len(results) == 1 and changed else f"{len(changed)} of {len(results)} jobs"
-    )
-    if not changed and not refused:
-        return f"Nothing to change ({action})."
-    return f"{count}: {action} done." + (f" {len(refused)} refused: {refused[0].why}" if refused else "")
+async def export(ctx: Context, query: JobsQuery) -> Response:
+    """Return all jobs that a filter matches as CSV or as lines of JSON, up to 100,000; they are sent as they are found."""
+    first = await ctx.console.jobs(query.q, limit=_AT_ONCE, wants="dte")
+    headers = {
+        "Content-Disposition": f'attachment; filename="jobs.{query.export}"',
+        "X-Holdfast-Most": str(MOST_EXPORTED),
+    }
+    lines = _lines(ctx, query, first)
+    return StreamingResponse(lines, media_type=_KINDS[query.export], headers=headers)
 
 
-def _repeal(action: Action, changed: list[str], body: Change) -> Repeal | None:
-    """Return what undoes an action whose value is all that is needed for that."""
-    if action not in ("track", "untrack", "tag", "untag") or not changed:
-        return None
-    return Repeal("jobs", INVERSE[action], {"jid": changed, "value": body.value})
+async def _lines(ctx: Context, query: JobsQuery, page: SearchPage) -> AsyncGenerator[bytes]:
+    """Yield an export in pieces. What fails in the middle cuts it short, with a line that says so."""
+    left = MOST_EXPORTED
+    if query.export == "csv":
+        yield _csv_line(_CSV)
+    try:
+        while True:
+            rows = [ctx.site.mask.within(row) for row in page.jobs[:left]]
+            left -= len(rows)
+            yield b"".join(_csv_of(row) if query.export == "csv" else _json_of(row) for row in rows)
+            if not page.cursor or not left:
+                break
+            page = await ctx.console.jobs(query.q, after=page.cursor, limit=_AT_ONCE, wants="dte")
+    except HoldfastError as error:
+        logger.warning("an export was cut short: %s", error)
+        yield _ending(query, f"cut short: {one_line(str(error))}")
+    else:
+        if page.cursor:
+            yield _ending(query, f"cut short after {MOST_EXPORTED} jobs")
+
+
+def _ending(query: JobsQuery, text: str) -> bytes:
+    return _csv_line([f"# {text}"]) if query.export == "csv" else json.dumps({"note": text}).encode() + b"\n"
+
+
+def _json_of(row: JobRow) -> bytes:
+    return json.dumps(plain(row), ensure_ascii=False).encode(errors="replace") + b"\n"
+
+
+def _csv_of(row: JobRow) -> bytes:
+    values = plain(row) | {"tags": ", ".join(row.tags), "data": row.data.decode(errors="replace")}
+    return _csv_line(["" if values[name] is None else str(values[name]) for name in _CSV])
+
+
+def _csv_line(cells: Sequence[str]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerow([neutral(cell) for cell in cells])
+    return text.getvalue().encode(errors="replace")
+
+
+def neutral(cell: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula: an apostrophe comes before what could begin one."""
+    begins = cell.lstrip()[:1] in ("=", "+", "-", "@") or cell[:1] in ("\t", "\r", "\n")
+    return f"'{cell}" if begins and not _is_number(cell) else cell
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 VIEWS: Final = (
@@ -145,16 +237,7 @@ VIEWS: Final = (
         template="jobs.html",
         load=jobs,
         query=JobsQuery,
-        summary="A page of the jobs that a filter matches.",
+        summary="A page of the jobs that a filter matches, or all of them as a file.",
     ),
 )
-ACTIONS: Final = tuple(
-    ActionRoute(
-        noun="jobs",
-        verb=action,
-        body=Change,
-        run=partial(change, action),
-        summary=f"{action.capitalize()} jobs.",
-    )
-    for action in JOB_ACTIONS
-)
+ACTIONS: Final[tuple[ActionRoute, ...]] = ()
