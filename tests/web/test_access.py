@@ -18,6 +18,11 @@ Browse = Callable[..., TestClient]
 PAUSE = "/api/v1/queues/pause"
 
 
+@pytest.fixture(autouse=True)
+def _a_queue(client: Client) -> None:
+    client.queues["q"].put("K", {})
+
+
 def as_user(role: str) -> Callable[[HTTPConnection], User]:
     return lambda _: User("ada", role)  # type: ignore[arg-type]
 
@@ -102,7 +107,6 @@ def test_every_action_is_refused_to_a_viewer_and_in_a_read_only_application(
 ) -> None:
     from holdfast.web.pages import TABLE
 
-    client.queues["q"].put("K", {})
     for browser in (browse(auth=as_user("viewer")), browse(read_only=True)):
         for noun, verb in TABLE.actions:
             for path in (f"/act/{noun}/{verb}", f"/api/v1/{noun}/{verb}"):

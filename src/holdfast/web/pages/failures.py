@@ -17,7 +17,7 @@ from holdfast.console.operations import Operation
 from holdfast.console.search import SearchPage
 from holdfast.errors import OperationNotFound, Refused, UnknownName
 from holdfast.web.context import Context
-from holdfast.web.pages.jobs import Change, change
+from holdfast.web.pages.job_actions import Change, change
 from holdfast.web.paths import with_query
 from holdfast.web.views import ActionRoute, Body, Done, Question, View
 

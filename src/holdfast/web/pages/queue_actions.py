@@ -10,7 +10,7 @@ from holdfast.console.queue_figures import filter_of
 from holdfast.errors import UsageError
 from holdfast.settings import OWN_THROTTLE, check_whole
 from holdfast.web.context import Context
-from holdfast.web.pages.jobs import Change, change
+from holdfast.web.pages.job_actions import Change, change
 from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal
 
 
