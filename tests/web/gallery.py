@@ -38,15 +38,31 @@ def _queues(rng: random.Random) -> list[Any]:
     found: list[Any] = []
     for index, name in enumerate(QUEUES):
         counts = Counts(name, waiting=11_183 >> (2 * index), running=46 - 7 * index, scheduled=887 if index < 3 else 0, depends=373 if index % 2 else 0, failed=649 if index < 4 else 0, paused=name == "nightly", oldest_ms=NOW - 7 ** (index + 3) * 90)  # fmt: skip
-        extra = {"rates": [] if name == "nightly" else [rng.randrange(40) for _ in range(30)], "p95": 0.31 * 7**index / 3}
+        extra = {
+            "rates": [] if name == "nightly" else [rng.randrange(40) for _ in range(30)],
+            "p95": 0.31 * 7**index / 3,
+        }
         found.append(SimpleNamespace(**{f: getattr(counts, f) for f in counts.__struct_fields__}, **extra))
     return found
 
 
 def _jobs(rng: random.Random) -> list[Any]:
     classes = ("Mail.send_receipt", "Mail.password_reset", "Mail.digest", "crm.sync.Contacts")
+    tags = (
+        ["vip"],
+        [],
+        ["retry-me", "black-friday"],
+        ["eu", "vip", "a-very-long-tag-that-does-not-end", "x", "y"],
+    )
     return [
-        SimpleNamespace(jid=f"0193{rng.getrandbits(112):028x}", klass=classes[at % 4], priority=25 if at < 3 else 0 if at < 7 else -25, left=5 - at % 3, tags=[["vip"], [], ["retry-me", "black-friday"], ["eu", "vip", "a-very-long-tag-that-does-not-end", "x", "y"]][at % 4], since_ms=NOW - 18_180_000 + at * 613_000)  # fmt: skip
+        SimpleNamespace(
+            jid=f"0193{rng.getrandbits(112):028x}",
+            klass=classes[at % 4],
+            priority=25 if at < 3 else 0 if at < 7 else -25,
+            left=5 - at % 3,
+            tags=tags[at % 4],
+            since_ms=NOW - 18_180_000 + at * 613_000,
+        )
         for at in range(9)
     ]
 
@@ -115,11 +131,15 @@ def application(live: str = "stream", role: str = "admin") -> Starlette:
             return HTMLResponse(site.pages.page("question.html", context(request), question, action=action, fields=[("q", form["q"])]))  # fmt: skip
         done = Done(text=f"{len(form.getlist('jid'))} jobs: {request.path_params['verb']} done.", undo=Repeal("jobs", "untag", {"jid": ["8e3e"]}))  # fmt: skip
         headers = {"HX-Trigger": json.dumps({"hf:done": True, "hf:queues": True})}
-        return HTMLResponse(site.pages.page("toast.html", context(request), done, kind="done"), headers=headers)
+        return HTMLResponse(
+            site.pages.page("toast.html", context(request), done, kind="done"), headers=headers
+        )
 
     async def stream(request: Request) -> Response:
         if "once" in request.query_params:
-            return Response(json.dumps({"tick": {"t.failed": 3400}, "k": [], "v": 1}), media_type="application/json")
+            return Response(
+                json.dumps({"tick": {"t.failed": 3400}, "k": [], "v": 1}), media_type="application/json"
+            )
 
         async def events() -> Any:
             for at in range(600):
