@@ -5,6 +5,7 @@ import json
 import math
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,9 +35,9 @@ def _series(rng: random.Random, base: float, spread: float) -> list[float]:
     return [round(base + spread * math.sin(at / 9) + rng.random() * spread, 1) for at in range(90)]
 
 
-def _queues(rng: random.Random) -> list[Any]:
+def _queues(rng: random.Random, extra: Sequence[str]) -> list[Any]:
     found: list[Any] = []
-    for index, name in enumerate(QUEUES):
+    for index, name in enumerate((*QUEUES, *extra)):
         counts = Counts(name, waiting=11_183 >> (2 * index), running=46 - 7 * index, scheduled=887 if index < 3 else 0, depends=373 if index % 2 else 0, failed=649 if index < 4 else 0, paused=name == "nightly", oldest_ms=NOW - 7 ** (index + 3) * 90)  # fmt: skip
         extra = {
             "rates": [] if name == "nightly" else [rng.randrange(40) for _ in range(30)],
@@ -48,20 +49,21 @@ def _queues(rng: random.Random) -> list[Any]:
 
 def _jobs(rng: random.Random) -> list[Any]:
     classes = ("Mail.send_receipt", "Mail.password_reset", "Mail.digest", "crm.sync.Contacts")
+    tags = (
+        ["vip"],
+        [],
+        ["retry-me", "black-friday"],
+        ["eu", "vip", "a-very-long-tag-that-does-not-end", "x", "y"],
+    )
     return [
         SimpleNamespace(
             jid=f"0193{rng.getrandbits(112):028x}",
             klass=classes[at % 4],
             priority=25 if at < 3 else 0 if at < 7 else -25,
             left=5 - at % 3,
-            tags=[
-                ["vip"],
-                [],
-                ["retry-me", "black-friday"],
-                ["eu", "vip", "a-very-long-tag-that-does-not-end", "x", "y"],
-            ][at % 4],
+            tags=tags[at % 4],
             since_ms=NOW - 18_180_000 + at * 613_000,
-        )  # fmt: skip
+        )
         for at in range(9)
     ]
 
@@ -79,15 +81,15 @@ TRACE = """Traceback (most recent call last):
 httpx.ReadTimeout: upstream did not answer within 10.0 s"""
 
 
-def content() -> Any:
-    """Return what the gallery shows: invented, and the same at every call."""
+def content(extra: Sequence[str] = ()) -> Any:
+    """Return what the gallery shows, the same at every call but for `extra` queues."""
     rng = random.Random(7)
     x = [NOW // 1000 - 60 * (90 - at) for at in range(90)]
     nodes, edges = _graph()
     return SimpleNamespace(
         throughput={"x": x, "series": [{"label": "Completed", "color": "complete", "values": _series(rng, 200, 55)}, {"label": "Retried", "color": "throttled", "values": _series(rng, 30, 9)}, {"label": "Failed", "color": "failed", "values": [round(9 + (at / 20) ** 3 / 2 + rng.random() * 5, 1) for at in range(90)]}], "unit": " / min", "marks": [{"x": x[52], "label": "deploy 2.5.0"}]},
         wait={"x": x, "series": [{"label": "p95", "color": "running", "values": _series(rng, 8, 3)}, {"label": "Median", "color": "waiting", "values": _series(rng, 1.1, 0.2)}], "unit": "s"},
-        queues=_queues(rng),
+        queues=_queues(rng, extra),
         jobs=_jobs(rng),
         data={"account_id": 65785, "locale": "fr-FR", "ok": True, "note": None, "token": "••••", "items": [{"sku": "A-1", "price": 12.5}, {"sku": "B‮2", "price": 3}], "empty": {}},
         trace=TRACE,
@@ -107,6 +109,7 @@ def application(live: str = "stream", role: str = "admin") -> Starlette:
     options = Options(environment="production", accent="#b0450f", live=live)  # type: ignore[arg-type]
     site = Site(client, options)
     site.pages = Pages(Path(__file__).parent)
+    extra: list[str] = []  # names of queues that were added meanwhile
     site.hub.counters = {"t.queues": 8, "t.failed": 3396, "t.recurring": 6, "t.workers": 10, "t.tracked": 0}
 
     def context(request: Request) -> Context:
@@ -117,13 +120,15 @@ def application(live: str = "stream", role: str = "admin") -> Starlette:
     async def page(request: Request) -> Response:
         ctx = context(request)
         if region := request.query_params.get("fragment"):
-            return HTMLResponse(site.pages.region("gallery.html", region, ctx, content()))
+            return HTMLResponse(site.pages.region("gallery.html", region, ctx, content(extra)))
         if "flash" in request.query_params:
             ctx.flash = Flash("Queue nightly paused.", undo=Repeal("queues", "resume", {"name": ["nightly"]}))
-        return HTMLResponse(site.pages.page("gallery.html", ctx, content()))
+        return HTMLResponse(site.pages.page("gallery.html", ctx, content(extra)))
 
     async def act(request: Request) -> Response:
         form = await request.form()
+        if request.path_params["noun"] == "gallery":
+            extra.append(f"queue-{len(extra)}")
         if form.get("q"):
             action: Any = SimpleNamespace(**request.path_params)
             question = Question(title="Cancel 11 183 jobs?", text="11 183 jobs were looked at.", button="Cancel 11 183 jobs", details=("11 183 waiting", "11 183 in queue mailers"), word="cancel")  # fmt: skip

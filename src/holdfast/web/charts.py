@@ -17,7 +17,7 @@ _EDGES: Final = (
 )  # fmt: skip
 """The ends of the bars of a histogram, in seconds; the last bar has no end."""
 _LABELS: Final = {0.001: "1 ms", 0.01: "10 ms", 0.1: "100 ms", 1: "1 s", 10: "10 s", 60: "1 m", 600: "10 m", 3600: "1 h", 86_400: "1 d", 604_800: "7 d"}  # fmt: skip
-_TOP, _BARS, _AXIS = 22, 130, 152
+_BARS, _AXIS = 130, 152
 _FEWEST: Final = 8
 _NODE_WIDTH, _NODE_HEIGHT, _GAP_X, _GAP_Y = 188, 44, 56, 12
 _MOST_IN_LAYER: Final = 12
@@ -129,20 +129,25 @@ def _axis_label(index: int, first: int, width: float) -> Markup:
 def _quantiles(
     found: Sequence[tuple[str, float | None]], first: int, last: int, width: float
 ) -> list[Markup]:
-    """Return lines at percentiles; the label of one at the right half stands to its left, so that it is not cut off."""
+    """Return lines at percentiles. The lower one has its label at the left, the higher one at the right, unless it would be cut off."""
     parts: list[Markup] = []
-    for name, seconds in found:
+    for row, (name, seconds) in enumerate(found):
         if seconds is None or seconds <= 0:
             continue
-        across = (_place(seconds) - first) * width
-        is_right = across > 50
-        parts.append(
-            Markup(
-                '<line class="q" x1="{x:.2f}%" x2="{x:.2f}%" y1="4" y2="{y}"/>'
-                '<text class="q" x="{x:.2f}%" dx="{dx}" y="13" text-anchor="{anchor}">{name} {text}</text>'
-            ).format(x=min(max(across, 0), (last - first + 1) * width), y=_AXIS, dx=-5 if is_right else 5, anchor="end" if is_right else "start", name=name, text=_short(float(f"{seconds:.3g}")))
+        across = min(max((_place(seconds) - first) * width, 0), 100)
+        is_left = across > (30, 70)[row]
+        label = Markup('<text class="q" x="{:.2f}%" dx="{}" y="{}" text-anchor="{}">{} {}</text>').format(
+            across, -5 if is_left else 5, 11 + 13 * (row == is_left), "end" if is_left else "start", name, _rounded(seconds)
         )  # fmt: skip
+        line = Markup('<line class="q" x1="{x:.2f}%" x2="{x:.2f}%" y1="2" y2="{y}"/>').format(
+            x=across, y=_AXIS
+        )
+        parts += [line, label]
     return parts
+
+
+def _rounded(seconds: float) -> str:
+    return _short(float(f"{seconds:.3g}"))
 
 
 def _place(seconds: float) -> float:
@@ -157,7 +162,7 @@ def _described(label: str, now: Sequence[int], p50: float | None, p95: float | N
     text = f"{label or 'Distribution'}: {sum(now):,} jobs"
     for name, seconds in (("median", p50), ("95th percentile", p95)):
         if seconds is not None:
-            text += f", {name} {_short(float(f'{seconds:.3g}'))}"
+            text += f", {name} {_rounded(seconds)}"
     return text
 
 

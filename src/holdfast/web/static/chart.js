@@ -3,6 +3,9 @@
 
 /** Define the element. The tools are those of app.js, which has them loaded already. */
 export function defineChart({ element, clock, formatNumber, formatDuration }) {
+  /** The width of the axis at the left, so that charts begin where the text of their card does. */
+  const widest = (labels) => 10 + 6.5 * Math.max(2, ...(labels ?? []).map((label) => label.length));
+
   class Chart extends HTMLElement {
     static observedAttributes = ["data-chart"];
 
@@ -43,7 +46,7 @@ export function defineChart({ element, clock, formatNumber, formatDuration }) {
         padding: [12, 6, 0, 0],
         cursor: { sync: { key: this.dataset.sync }, y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: false } },
         scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.08 : 1] } },
-        axes: [this.axis({ values: (_, ticks) => ticks.map((at) => clock(at * 1000, { hour: "2-digit", minute: "2-digit" })), space: 70 }), this.axis({ values: (_, ticks) => ticks.map((value) => this.format(value)), size: 58, space: 40 })],
+        axes: [this.axis({ values: (_, ticks) => ticks.map((at) => clock(at * 1000, { hour: "2-digit", minute: "2-digit" })), space: 70, size: 26 }), this.axis({ values: (_, ticks) => ticks.map((value) => this.format(value)), size: (_, labels) => widest(labels), space: 40 })],
         series: [{}, ...this.data.series.map((one, index) => this.line(one, index === 0))],
         hooks: { setCursor: [() => this.showTip()], setSelect: [() => this.zoom()], draw: [() => this.drawMarks()] },
       };
@@ -92,6 +95,7 @@ export function defineChart({ element, clock, formatNumber, formatDuration }) {
       ctx.save();
       ctx.strokeStyle = ctx.fillStyle = this.color("quiet");
       ctx.setLineDash([4, 4]);
+      ctx.textAlign = "left";
       ctx.font = `${11 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
       for (const { x, label } of this.data.marks ?? []) {
         const at = this.plot.valToPos(x, "x", true);

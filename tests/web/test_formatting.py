@@ -1,0 +1,112 @@
+"""How values are written on pages."""
+
+import pytest
+from markupsafe import escape
+
+from holdfast.web.formatting import (  # fmt: skip
+    ago,
+    clock,
+    diff_rows,
+    duration,
+    json_html,
+    number,
+    percent,
+    short_jid,
+    shown,
+    size,
+    trace_html,
+    verbatim,
+)
+
+
+def spaced(text: str) -> str:
+    return text.replace("\u202f", " ").replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (0.0004, "0.4 ms"), (0.31, "310 ms"), (0.9996, "1 s"), (1.84, "1.8 s"), (9.96, "10 s"), (59.6, "1 m"), (190, "3 m 10 s"), (3599.7, "1 h"), (8640, "2 h 24 m"), (273_600, "3 d 4 h"), (-2.5, "−2.5 s"), (float("nan"), "–")],
+)  # fmt: skip
+def test_durations_have_at_most_two_units(seconds: float, text: str) -> None:
+    assert spaced(duration(seconds)) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0, "0"), (62_013, "62 013"), (-1_234_567, "−1 234 567"), (2.0, "2"), (1.2345, "1.23"), (1234.6, "1 235"), (float("inf"), "–")])  # fmt: skip
+def test_numbers_are_whole_with_thin_spaces(value: float, text: str) -> None:
+    assert spaced(number(value)) == text
+
+
+def test_shares_and_sizes_have_a_unit() -> None:
+    assert [spaced(percent(share)) for share in (0, 0.004, 0.88)] == ["0 %", "0.4 %", "88 %"]
+    assert [spaced(size(count)) for count in (812, 1234, 64e6, 2e15)] == [
+        "812 B",
+        "1.23 kB",
+        "64 MB",
+        "2e+03 TB",
+    ]
+
+
+def test_times_are_relative_and_absolute() -> None:
+    now = 1_795_500_000_000
+    assert [spaced(ago(now - ms, now)) for ms in (0, 190_000, -14_400_000)] == [
+        "now",
+        "3 m 10 s ago",
+        "in 4 h",
+    ]
+    assert spaced(ago(now - 190_000, now, bare=True)) == "3 m 10 s"
+    assert clock(now) == "2026-11-24 06:00:00 UTC"
+    assert clock(1e30) == "1e+30"
+
+
+def test_a_jid_of_ours_is_short_and_others_are_cut() -> None:
+    assert short_jid("0193a1b2c3d47e5f8a9b0c1d2e3f4a5b") == "0193a1b2…4a5b"
+    assert short_jid("my-job") == "my-job"
+    assert len(short_jid("x" * 100)) == 24
+
+
+def test_text_cannot_disguise_itself() -> None:
+    assert shown("a\u202eb\x00\x1b[31m\ttab\nline") == "a\\u202eb\\u0000\\u001b[31m    tab\nline"
+    assert shown("\ud800") == "\\ud800"
+    assert "\ud800" not in verbatim("\ud800")
+    assert verbatim('"<\u202e') == escape('"<\u202e')
+
+
+def test_json_is_escaped_and_folded() -> None:
+    html = json_html({"<b>": ["</script>", 1.5, None, True, {}, "\u202e"]})
+    assert "<b>" not in html
+    assert "</script>" not in html
+    assert "\\u202e" in html
+    assert html.count("<details") == 2
+    assert json_html([]) == "<div>[]</div>"
+
+
+def test_json_that_is_too_large_or_too_deep_is_cut_and_says_so() -> None:
+    assert "more than 2000 parts" in json_html(list(range(5000)))
+    assert json_html(list(range(1900))).count('class="jn"') == 1900
+    deep: object = 1
+    for _ in range(60):
+        deep = [deep]
+    assert "too deep to show" in json_html(deep)
+
+
+def test_a_masked_value_is_shown_as_masked() -> None:
+    assert 'title="masked"' in json_html({"token": "••••"})
+
+
+def test_a_traceback_dims_libraries_and_marks_its_last_line() -> None:
+    html = trace_html(
+        'Traceback:\n  File "/app/a.py", line 1\n    x()\n  File "/v/site-packages/b.py", line 2\n    y("<")\nE: no'
+    )
+    assert html.count('class="lib"') == 2
+    assert '<span class="err">E: no</span>' in html
+    assert "&lt;" in html
+
+
+def test_a_diff_sets_lines_side_by_side() -> None:
+    assert diff_rows("a\nb\nc", "a\nx\nc\nd") == [
+        (False, "a", "a"),
+        (True, "b", "x"),
+        (False, "c", "c"),
+        (True, None, "d"),
+    ]
+    assert diff_rows({"a": 1}, {"a": 1}) == [(False, line, line) for line in ("{", '  "a": 1', "}")]
