@@ -56,7 +56,10 @@ def test_a_queue_is_left_out_by_the_pop_that_takes_its_last_job_and_comes_back_w
     assert work(core) == []
 
 
-@pytest.mark.parametrize("leave", [lambda jid: Cancel([jid]), lambda jid: Move("elsewhere", jid)])
+LEAVE = [lambda jid: Cancel([jid]), lambda jid: Move("elsewhere", jid)]
+
+
+@pytest.mark.parametrize("leave", LEAVE)
 def test_a_queue_is_left_out_when_its_last_job_leaves_without_a_pop(core, door: Door, leave):
     door.put("q", "a", "b")
     core(leave("a"))
@@ -64,6 +67,38 @@ def test_a_queue_is_left_out_when_its_last_job_leaves_without_a_pop(core, door: 
     core(leave("b"))
     assert "q" not in work(core)
     door.put("q", "c")
+    assert "q" in work(core)
+
+
+@pytest.mark.parametrize("leave", LEAVE)
+def test_what_is_due_in_a_queue_that_was_paused_is_found_when_its_last_job_has_left(
+    core, clock, door: Door, leave
+):
+    find(core)  # all queues are looked through, and not again for a minute
+    door.put("q", "a", "b")
+    take(core, "q")
+    core(Pause(["q"]))
+    assert take(core, "q") == []
+    core(Pause(["q"], on=False))
+    core(leave("b"))
+    assert "q" not in work(core)
+    clock.advance(seconds=30)  # the lease of the other one has ended
+    assert "q" in work(core)
+
+
+@pytest.mark.parametrize("leave", LEAVE)
+def test_what_is_due_in_a_queue_that_was_full_is_found_when_its_last_job_has_left(
+    core, clock, door: Door, leave
+):
+    find(core)
+    door("recur", "", 0, "set", "q", "t", "k", "{}", 10_000, 10_000, 0, 0, 0, 0)
+    core(ThrottleSet("ql:q:q", 1))
+    door.put("q", "a", "b")
+    [job] = take(core, "q")
+    clock.advance(seconds=12)
+    assert take(core, "q") == []  # there is no room, also for the recurring one
+    core(Complete("w", job))
+    core(leave("b"))
     assert "q" in work(core)
 
 

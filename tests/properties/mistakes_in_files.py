@@ -120,6 +120,8 @@ MISTAKES_IN_LUA = [FileMistake(name, "lua", right, wrong, test) for name, right,
      BACKOFF + "jitter_spreads_jobs_within_its_share_and_never_above_the_cap"),
     ("a worker that reports is quiet no more", "    if quiet then facts[#facts + 1], facts[#facts + 2] = QUIET, quiet end\n", "",
      WORKER + "a_worker_that_is_told_to_be_quiet_learns_it_with_its_next_sign_of_life"),
+    ("a queue that leaves the index forgets what is due", '    run(ctx, "ZADD", ctx.keys.timer, "LT", due, queue.name)\n', "",
+     "lua/test_index_story.py::test_what_is_due_in_a_queue_that_was_paused_is_found_when_its_last_job_has_left"),
 )]  # fmt: skip
 
 MISTAKES_IN_FILES = [*MISTAKES_IN_PYTHON, *MISTAKES_IN_LUA]

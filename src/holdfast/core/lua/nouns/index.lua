@@ -109,12 +109,17 @@ function M.settle(ctx, queue, is_done, due)
 end
 
 -- A job left the queue without a pop. Workers that do not serve it never pop there, so nobody else would take it out.
--- The caller has written already: a counter that is none must not end it halfway.
+-- What else is due there must be in the timer from now on: while the queue was paused or full, the timer had the end of
+-- that. The caller has written already: a key that holds something else must not end it halfway.
 function M.left(ctx, queue)
   if call("EXISTS", queue.waiting) == 1 then return end
   local done, entered = pcall(queues.is_entered, queue)
   if not (done and entered) then return end
-  run(ctx, "ZREM", ctx.keys.ready, queue.name)
+  local known, due = pcall(queues.control, queue)
+  if not known then return end
+  if run(ctx, "ZREM", ctx.keys.ready, queue.name) == 1 and due < NEVER then
+    run(ctx, "ZADD", ctx.keys.timer, "LT", due, queue.name)
+  end
   call("DECRBY", queue.sequence, INDEXED)
 end
 
