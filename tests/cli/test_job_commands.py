@@ -87,7 +87,8 @@ def test_wrong_words_are_usage_errors(client: Client, place: tuple[str, ...]) ->
         ("list", "--columns", "jid,nope"), ("list", "--all", "--after", "x"), ("list", "--after", "x"), ("retry",),
         ("retry", jid, "--filter", "state:failed"), ("retry", jid, "--rate", "3"), ("cancel", "--filter", ""),
         ("edit", jid), ("edit", jid, "--data", "{"), ("edit", jid, "--patch", "[1]"), ("edit", jid, "--tag", "a,b"),
-        ("edit", "--filter", "queue:q", "--data", "{}"), ("edit", "--filter", "queue:q", "--tag", "a", "--priority", "1"),
+        ("edit", "--filter", "queue:q", "--data", "{}"), ("edit", jid, "--data", "[" * 9000),
+        ("retry", "--filter", "state:failed", "--rate", "nan"), ("log", jid, "--follow", "--interval", "nan"), ("edit", "--filter", "queue:q", "--tag", "a", "--priority", "1"),
     ):  # fmt: skip
         said = holdfast("jobs", *words, *place)
         assert (said.returncode, said.stdout) == (2, ""), words

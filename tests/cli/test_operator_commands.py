@@ -206,6 +206,17 @@ def test_stats_have_percentiles_a_histogram_and_the_throughput(busy: Client, run
     assert run("queues", "stats", "mail", "--day", "someday").returncode == 2
 
 
+def test_words_that_are_no_numbers_or_no_text_are_usage_errors(busy: Client, run: Any) -> None:
+    for words, sentence in (
+        (("stats", "--watch", "nan"), "'nan' is not a number"),
+        (("queues", "set", "mail", "max-waiting", "-1"), "expected a whole number or none, got '-1'"),
+        (("queues", "pause", "mail", "--why", "\udcff"), r"'\udcff' cannot be written as UTF-8"),
+    ):
+        said = run(*words)
+        assert (said.returncode, said.stdout) == (2, "")
+        assert sentence in said.stderr
+
+
 def test_only_an_empty_queue_is_forgotten(busy: Client, run: Any) -> None:
     refused = run("queues", "forget", "mail")
     assert (refused.returncode, refused.stderr) == (1, "holdfast: mail has 5 jobs\n")

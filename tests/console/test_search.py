@@ -72,7 +72,7 @@ def test_pages_of_any_size_find_the_same(console: Console, text: str, limit: int
         ("queue:mail state:waiting", 14, "1 queue"),
         ("tag:vip", 4, "by tag"),
         ("group:mail-*", 4, "1 group"),
-        ("group:~value", 4, "any state"),
+        ("group:~value", 4, "state failed"),
         ("klass:jobs.o*", 5, "any state"),
         ("class:jobs.send state:waiting", 14, "state waiting"),
         ("data.order.id=3", 2, "any state"),
@@ -83,6 +83,9 @@ def test_pages_of_any_size_find_the_same(console: Console, text: str, limit: int
         ("created<1h", 28, "any state"),
         ("created>1h", 0, "any state"),
         ("queue:nowhere", 0, ""),
+        (f"tag:{'é' * 200}", 0, "by tag"),
+        (r'tag:"\ud800"', 0, "by tag"),
+        (r'jid:"\n"', 0, "by jid"),
     ],
 )
 def test_what_is_found_and_where_it_is_looked_for(
@@ -101,6 +104,14 @@ def test_jobs_of_a_group_are_of_that_group_whatever_else_is_read(
     console: Console, text: str, count: int
 ) -> None:
     assert len(console.jobs(text).jobs) == count
+
+
+def test_a_job_that_was_put_to_work_again_is_in_no_group(console: Console) -> None:
+    [jid, *_] = found(console, "group:mail-ValueError")
+    console.act("retry", jid)
+    for text in ("group:mail-ValueError", "group:~valueerror", "group:mail-*"):
+        assert jid not in found(console, text)
+    assert jid in found(console, "-group:~valueerror")
 
 
 def test_a_job_found_by_jid_is_read_alone(console: Console, client: Client) -> None:

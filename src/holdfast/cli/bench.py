@@ -17,6 +17,7 @@ from holdfast.cli.bench_drops import DropBench, Plan, histogram, rows_of
 from holdfast.cli.bench_run import Bench, Scratch
 from holdfast.cli.connection import look, wait_option
 from holdfast.cli.output import (
+    FiniteRange,
     counted,
     echo_text,
     json_option,
@@ -50,7 +51,7 @@ def _with_drop_options(command: F) -> F:
     options = (
         (
             "--drop-share",
-            click.FloatRange(0, 0.9),
+            FiniteRange(0, 0.9),
             f"share of the jobs that are dropped [default: {defaults.forgetfulness}].",
         ),
         (
@@ -85,7 +86,7 @@ def _with_drop_options(command: F) -> F:
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0.1, max=3600),
+    type=FiniteRange(min=0.1, max=3600),
     metavar="SECONDS",
     help=f"Time to measure [default: {SECONDS:g}].",
 )

@@ -9,6 +9,7 @@ import click
 
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.output import (
+    FiniteRange,
     confirm,
     counted,
     duration,
@@ -257,7 +258,7 @@ _OPTIONS: Final = (
     click.option("--dry-run", is_flag=True, help="Only show what would be done."),
     click.option(
         "--rate",
-        type=click.FloatRange(0.0, 1_000_000, min_open=True),
+        type=FiniteRange(0.0, 1_000_000, min_open=True),
         metavar="N",
         help="With --filter: change at most N jobs a second [default: as many as possible].",
     ),

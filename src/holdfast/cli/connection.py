@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
+from holdfast.cli.output import FiniteRange
 from holdfast.cli.place import DEFAULT, inherited, namespace_option
 from holdfast.client.sync import Client
 from holdfast.console.handles import Console
@@ -103,7 +104,7 @@ def wait_option(*names: str) -> Callable[[F], F]:
     return click.option(
         *names,
         "wait",
-        type=click.FloatRange(0.01, 86_400),
+        type=FiniteRange(0.01, 86_400),
         default=WAIT,
         show_default=True,
         metavar="SECONDS",

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import click
 
 from holdfast.cli.connection import Place, store_options
-from holdfast.cli.output import counted, echo_text, json_option, print_json
+from holdfast.cli.output import FiniteRange, counted, echo_text, json_option, print_json
 from holdfast.client.listener import InThread, Listener, Message
 from holdfast.client.sync import Client
 from holdfast.console.events import (
@@ -48,9 +48,7 @@ _RENEWED: Final = WATCHED_FOR / 3
 @click.option("--tracked", is_flag=True, help="Only events of tracked jobs [default: off].")
 @click.option("-f", "--follow", is_flag=True, help="Follow until INT: the default without --count and --for.")
 @click.option("-n", "--count", type=click.IntRange(1), help="End after this number of lines.")
-@click.option(
-    "--for", "seconds", type=click.FloatRange(0.01, 1e6), metavar="SECONDS", help="End after this time."
-)
+@click.option("--for", "seconds", type=FiniteRange(0.01, 1e6), metavar="SECONDS", help="End after this time.")
 @store_options
 @json_option
 def events(

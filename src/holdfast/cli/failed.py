@@ -13,6 +13,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.groups import DefaultGroup
 from holdfast.cli.job_show import cut_line_indented
 from holdfast.cli.output import (
+    FiniteRange,
     confirm,
     counted,
     duration,
@@ -166,12 +167,12 @@ def _print_group(found: FailureDetail, now: int, full: bool) -> None:
 @click.option("--all", "is_all", is_flag=True, help="Those of all groups.")
 @click.option("--count", type=click.IntRange(1, 10_000), metavar="N", help="Only the N newest.")
 @click.option(
-    "--rate", type=click.FloatRange(0.0, 1_000_000, min_open=True), metavar="N", help="At most N a second."
+    "--rate", type=FiniteRange(0.0, 1_000_000, min_open=True), metavar="N", help="At most N a second."
 )
 @click.option(
     "--probe", is_flag=True, help="Retry one, wait for its end, and ask whether to retry the others."
 )
-@click.option("--timeout", type=click.FloatRange(0.1, 86_400), default=60.0, show_default=True, metavar="SECONDS",
+@click.option("--timeout", type=FiniteRange(0.1, 86_400), default=60.0, show_default=True, metavar="SECONDS",
               help="With --probe: time to wait for that one.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @yes_option
@@ -254,7 +255,7 @@ def _probe(console: Console, filter: str, timeout: float, yes: bool) -> bool:
 @failed.command()
 @click.argument("group", shell_complete=names_of("groups"))
 @click.option(
-    "--rate", type=click.FloatRange(0.0, 1_000_000, min_open=True), metavar="N", help="At most N a second."
+    "--rate", type=FiniteRange(0.0, 1_000_000, min_open=True), metavar="N", help="At most N a second."
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @yes_option

@@ -11,6 +11,7 @@ import click
 from holdfast.cli.bulk import Chosen, choice, report_each
 from holdfast.cli.completion import names_of
 from holdfast.cli.examples import examples
+from holdfast.cli.output import FiniteRange
 from holdfast.commands.operations import Action
 from holdfast.console.handles import Console
 from holdfast.console.plain import stored
@@ -125,7 +126,7 @@ def untrack(chosen: Chosen) -> int:
 )
 @click.option("--retries", type=click.IntRange(0, 1000), metavar="N", help="How often it may fail.")
 @click.option(
-    "--delay", type=click.FloatRange(0, 3_162_240_000), metavar="SECONDS", help="Start it so much later."
+    "--delay", type=FiniteRange(0, 3_162_240_000), metavar="SECONDS", help="Start it so much later."
 )
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Add a tag; can be repeated.")
 @click.option("--untag", "untags", multiple=True, metavar="TAG", help="Remove a tag; can be repeated.")

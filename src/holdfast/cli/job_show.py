@@ -9,7 +9,7 @@ import click
 
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
-from holdfast.cli.output import echo_text, json_option, print_facts, print_json
+from holdfast.cli.output import FiniteRange, echo_text, json_option, print_facts, print_json
 from holdfast.cli.tables import Listing, cut_line, echo_wrapped
 from holdfast.cli.times import brief, moment
 from holdfast.commands.job_rows import JobRow
@@ -167,7 +167,7 @@ def _line(line: HistoryEntry, now: int) -> str:
 @click.command()
 @click.argument("jid")
 @click.option("--follow", "-f", is_flag=True, help="Wait for more until the job has ended, or Ctrl-C.")
-@click.option("--interval", type=click.FloatRange(0.1, 60), default=1.0, show_default=True, metavar="SECONDS",
+@click.option("--interval", type=FiniteRange(0.1, 60), default=1.0, show_default=True, metavar="SECONDS",
               help="With --follow: time between two looks.")  # fmt: skip
 @store_options
 @json_option

@@ -10,7 +10,7 @@ from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.job_list import list_jobs
 from holdfast.cli.job_show import log, result, show
 from holdfast.cli.job_transfer import export_jobs, import_jobs
-from holdfast.cli.output import echo_text, json_option, print_json
+from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json
 from holdfast.cli.tables import echo_wrapped, print_findings
 from holdfast.client.stacks import PATIENCE
 from holdfast.errors import HoldfastError
@@ -26,7 +26,7 @@ def jobs() -> None:
 @click.argument("jid")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0.01, 3600),
+    type=FiniteRange(0.01, 3600),
     default=PATIENCE,
     show_default=True,
     help="Seconds to wait for the worker.",

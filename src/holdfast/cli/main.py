@@ -120,6 +120,9 @@ def run(words: Sequence[str] | None = None) -> int:
     except HoldfastError as error:
         echo_wrapped(f"holdfast: {error}", err=True)
         return _code_of(error)
+    except UnicodeEncodeError as error:
+        echo_text(f"holdfast: {error.object[:60]!r} cannot be written as UTF-8", err=True)
+        return 2
     except OSError as error:
         if not isinstance(error, BrokenPipeError):  # the reader of the output closed it
             where = f": {error.filename}" if error.filename else ""

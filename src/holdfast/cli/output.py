@@ -19,6 +19,16 @@ from holdfast.printable import one_line, printable, printable_json
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class FiniteRange(click.FloatRange):
+    """A number within limits, which NaN is not."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if found != found:
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return found
+
+
 def json_option(command: F) -> F:
     """Give a command `--json`, passed on as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
@@ -28,7 +38,7 @@ def watch_option(command: F) -> F:
     """Give a command `--watch [SECONDS]`, passed on as `watch`: None, or the time between two looks."""
     return click.option(
         "--watch",
-        type=click.FloatRange(0.1, 3600),
+        type=FiniteRange(0.1, 3600),
         is_flag=False,
         flag_value=2.0,
         metavar="[SECONDS]",

@@ -9,7 +9,7 @@ import click
 
 from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, wait_option, with_place
-from holdfast.cli.output import echo_text, json_option, print_json
+from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json
 from holdfast.client.sync import Client
 from holdfast.codecs import MAX_DATA_CAP, decode
 from holdfast.commands.jobs import Outcome
@@ -86,7 +86,7 @@ def _put_options(command: F) -> F:
 @click.option("--wait", "waits", is_flag=True, help="Wait for the end of the job, and print its result.")
 @click.option(
     "--wait-timeout",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     metavar="SECONDS",
     help="Longest wait for the end [default: no limit].",
 )

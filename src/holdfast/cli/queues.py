@@ -9,7 +9,7 @@ from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
-from holdfast.cli.options import Part, length, list_options, print_list, print_rest
+from holdfast.cli.options import NEGATIVE, Part, length, list_options, print_list, print_rest
 from holdfast.cli.output import (
     counted,
     duration,
@@ -236,7 +236,7 @@ def _number(text: str) -> int:
 
 
 @examples("holdfast queues set mail max-waiting 100000", "holdfast queues set mail max-losses none")
-@queues.command("set")
+@queues.command("set", context_settings=NEGATIVE)
 @click.argument("name", shell_complete=names_of("queues"))
 @click.argument("option", type=click.Choice(_LIMITS))
 @click.argument("value", type=_number, metavar="N|none")

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import print_list
-from holdfast.cli.output import counted, echo_text, json_option, print_json, repeat, watch_option
+from holdfast.cli.output import FiniteRange, counted, echo_text, json_option, print_json, repeat, watch_option
 from holdfast.cli.tables import echo_wrapped
 from holdfast.client.sync import Client
 from holdfast.console.charts import short
@@ -222,7 +222,7 @@ def _show(client: Client, as_json: bool) -> None:
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1, 86_400),
+    type=FiniteRange(0.1, 86_400),
     default=60.0,
     show_default=True,
     metavar="SECONDS",

@@ -7,7 +7,7 @@ import click
 
 from holdfast import store as embedded
 from holdfast.cli.examples import examples
-from holdfast.cli.output import counted, duration, json_option, print_facts, print_json, size
+from holdfast.cli.output import FiniteRange, counted, duration, json_option, print_facts, print_json, size
 from holdfast.core.library import library
 from holdfast.store.files import LEVELS
 
@@ -32,7 +32,7 @@ def store() -> None:
 @directory_option
 @click.option(
     "--linger",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     default=0.0,
     show_default=True,
     metavar="SECONDS",

@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from holdfast.cli.connection import Place, store_options
-from holdfast.cli.output import duration
+from holdfast.cli.output import FiniteRange, duration
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
 from holdfast.console.overview import Overview
@@ -344,7 +344,7 @@ def _raw_keys() -> Generator[Callable[[float], str]]:
 @click.command()
 @click.option(
     "--interval",
-    type=click.FloatRange(0.2, 3600),
+    type=FiniteRange(0.2, 3600),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

@@ -11,6 +11,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import Part, length, list_options, print_list, print_rest
 from holdfast.cli.output import (
+    FiniteRange,
     confirm,
     counted,
     echo_text,
@@ -142,7 +143,7 @@ def _message(one: Message) -> dict[str, Any]:
 )
 @click.option(
     "--at",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     metavar="SECONDS",
     help="Ready at this time, in seconds since the epoch.",
 )

@@ -11,7 +11,15 @@ from holdfast.cli.connection import Place, store_options, wait_option, with_plac
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import print_list
-from holdfast.cli.output import duration, echo_text, json_option, print_json, repeat, watch_option
+from holdfast.cli.output import (
+    FiniteRange,
+    duration,
+    echo_text,
+    json_option,
+    print_json,
+    repeat,
+    watch_option,
+)
 from holdfast.cli.worker_show import facts_of, show, stack
 from holdfast.client.reasons import span
 from holdfast.client.workers import is_meant
@@ -69,7 +77,7 @@ def list_workers(watch: float | None, place: Place, as_json: bool) -> None:
 )
 @click.option(
     "--max-age",
-    type=click.FloatRange(0.1),
+    type=FiniteRange(0.1),
     default=MAX_AGE,
     show_default=True,
     metavar="SECONDS",

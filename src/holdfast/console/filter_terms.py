@@ -232,6 +232,8 @@ class Term(Node, frozen=True, gc=False):
         if self.field == "state":
             test = text_test(self.op, self.values)
             return tuple([state for state in STATES if test(state) != (self.op == "!=")])
+        if self.field == "group" and self.op == "~":
+            return None if text_test(self.op, self.values)("") else ("failed",)
         return _LATE if self.field == "is" and self.op == ":" and self.values == (Exact("late"),) else None
 
     def match(self, now_ms: int, data: RowData) -> Match:
@@ -302,6 +304,8 @@ def _match_text(term: Term, now_ms: int, data: RowData) -> Match:
     test, get = text_test(term.op, term.values), attrgetter(FIELDS[term.field].attribute)
     if term.field == "tag":
         return lambda row: any(map(test, row.tags))
+    if term.field == "group":  # a job keeps what was noted of a failure when it is put to work again
+        return lambda row: test(row.group if row.state == "failed" else "")
     return lambda row: test(get(row))
 
 

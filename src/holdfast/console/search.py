@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -14,7 +15,7 @@ from holdfast.commands.views import Cursor
 from holdfast.console.filters import Filter, glob
 from holdfast.errors import UsageError
 from holdfast.models import Counts, JobFacts
-from holdfast.settings import MAX_BATCH
+from holdfast.settings import MAX_BATCH, check_name
 from holdfast.wire.plans import Plan, Planner, counts_of, failed_counts
 
 QUEUE_STATES: Final = ("running", "stalled", "scheduled", "waiting", "throttled", "depends", "failed")
@@ -75,10 +76,10 @@ def planned(ask: Planner, query: Filter, states: Sequence[str] = STATES) -> Plan
     """
     jids = query.required("jid")
     if jids is not None and not any("*" in jid for jid in jids):
-        return SearchPlan((), f"{_counted(len(jids), 'job')} by jid", tuple(dict.fromkeys(jids)))
+        return SearchPlan((), f"{_counted(len(jids), 'job')} by jid", _possible(jids))
     tags = query.required("tag")
     if tags is not None and not any("*" in tag for tag in tags):
-        return (yield from _sized(ask, "tagged", tags, "by tag"))
+        return (yield from _sized(ask, "tagged", _possible(tags), "by tag"))
     groups = query.required("group")
     if groups is not None and "failed" in states:
         return (yield from _of_groups(ask, groups))
@@ -87,9 +88,18 @@ def planned(ask: Planner, query: Filter, states: Sequence[str] = STATES) -> Plan
     return (yield from _of_queues(ask, query, states))
 
 
+def _possible(names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of the names that something can have, each once: the store refuses to look for others."""
+    found: dict[str, None] = {}
+    for name in names:
+        with suppress(UsageError):
+            found[check_name("name", name)] = None
+    return tuple(found)
+
+
 def _sized(ask: Planner, set: str, names: Sequence[str], how: str) -> Plan[SearchPlan]:
     sources: list[Source] = []
-    for name in dict.fromkeys(names):
+    for name in names:
         page = yield from ask(Scan(set, name, None, 0))
         sources.append(Source(set, name, page.size))
     total = sum(source.size for source in sources)
