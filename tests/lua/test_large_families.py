@@ -81,6 +81,7 @@ def test_a_chain_of_10000_is_worked_off_link_by_link(door: Door):
     assert {name for name in door.names() if name and name[0] in "duxD"} == set()
 
 
+@pytest.mark.sampled(0.4, of="days")
 @pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("dependents", [False, True], ids=["all named", "the first named"])
 def test_a_chain_of_10000_is_cancelled(dependents: bool, door: Door, clock: StoppedClock):
