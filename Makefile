@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DIR    ?=
 ARGS   ?=
-TOGETHER ?= 3
+TOGETHER ?= 4
 
 # Stores of these tasks live here, never in the user's own directory, and never at a URL or in a namespace from the environment.
 unexport HOLDFAST_URL REDIS_URL HOLDFAST_NAMESPACE
@@ -37,7 +37,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## run jobs over real files and kill a worker halfway (DIR=… for other files)
 	@HOLDFAST_DIR="$(CURDIR)/.holdfast/demo" $(BIN)/holdfast demo $(if $(DIR),"$(DIR)") $(ARGS)
 
-test: $(READY) ## run today's sample of the tests, TOGETHER=3 at a time (ARGS=… for pytest, HOLDFAST_SAMPLE=2026-11-23 or all)
+test: $(READY) ## run today's sample of the tests, TOGETHER=4 at a time (ARGS=… for pytest, HOLDFAST_SAMPLE=2026-11-23 or all)
 	HOLDFAST_SAMPLE=$${HOLDFAST_SAMPLE:-$$(date -u +%F)} $(BIN)/pytest -n $(TOGETHER) --dist worksteal -m "not slow" $(ARGS)
 
 test-all: $(READY) ## run all tests

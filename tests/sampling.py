@@ -4,7 +4,8 @@ A family is a test function with all of its parameters. Of engines, pools, kinds
 many members only a part: `sampled(share)` sets how many. One runs always.
 
 Of the functions of a file all run where tests guard the core, the wire, the doors and the workers. In the directories of `PARTS` a
-part of them runs, one at least; `sampled(share, of="file")` sets that for a file. What `DAILY` names runs each day.
+part of them runs, one at least; `sampled(share, of="file")` sets that for a file. What `DAILY` names runs each day. A long search of
+which `make test-all` has a longer one runs on a share of the days: `sampled(share, of="days")`.
 
 HOLDFAST_SAMPLE chooses which: `make test` sets it to the date, so that each day runs another sample, and a day can be repeated.
 Where it is not set, or `all`, everything runs.
@@ -38,7 +39,7 @@ SHARE = 0.1
 """A family of so many members runs whole; of a larger one so many run, and then this share of all, if that is more."""
 
 PARTS = {
-    "architecture": 0.5,  # `make check` runs them all
+    "architecture": 0.2,  # `make check` runs them all
     "cli": 0.3,
     "client": 0.4,
     "code": 0.5,
@@ -98,6 +99,7 @@ def draw_members(metafunc: pytest.Metafunc) -> None:
 
 def some_functions(functions: list[list[Member]]) -> list[list[Member]]:
     """The functions of a file that run, each with its members."""
+    functions = [some for some in functions if is_of_today(some[0])]
     shares = {id(some): share_of_file(some[0]) for some in functions}
     drawn = sorted(
         (some for some in functions if shares[id(some)] < 1), key=lambda some: draw(family_of(some[0]))
@@ -110,6 +112,11 @@ def family_of(item: Any) -> str:
     return item.nodeid.partition("[")[0]
 
 
+def is_of_today(item: Any) -> bool:
+    share = share_of(item, "days")
+    return share is None or draw(f"day {family_of(item)}") < share
+
+
 def share_of_file(item: Any) -> float:
     """How many of the functions like this one run: 1 means that it runs each day."""
     own = share_of(item, "file")
@@ -120,7 +127,7 @@ def share_of_file(item: Any) -> float:
 
 
 def share_of(item: Any, of: str) -> float | None:
-    """What a marker says about the members of its function, or of its file."""
+    """What a marker says about the members of its function, the functions of its file, or its days."""
     found = [mark for mark in item.iter_markers("sampled") if mark.kwargs.get("of", "function") == of]
     return float(found[0].args[0]) if found else None
 

@@ -85,6 +85,17 @@ def test_of_directories_that_guard_less_a_part_of_the_functions_runs_and_those_t
     assert len(seen) == 10 + len(daily)
 
 
+def test_a_long_search_runs_on_a_share_of_the_days(day) -> None:
+    search = family("test_search", pytest.mark.sampled(0.4, of="days").mark, pool=["process", "fork"])
+    runs = 0
+    for number in range(200):
+        day(str(number))
+        found = sampled(search, family("test_unmarked"))
+        assert "test_a.py::test_unmarked[()]" in found
+        runs += len(found) - 1
+    assert 60 <= runs <= 100
+
+
 def test_a_share_may_be_set_for_a_function_and_for_the_functions_of_a_file(day) -> None:
     day("a")
     assert len(sampled(family("test_rare", pytest.mark.sampled(0.01).mark, word=list(range(50))))) == 1

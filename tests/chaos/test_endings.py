@@ -37,6 +37,7 @@ def end_again_and_again(
     return endings
 
 
+@pytest.mark.sampled(0.4, of="days")
 @pytest.mark.parametrize("pool", ["process", "asyncio"])
 def test_no_job_is_lost_or_ends_twice_in_a_few_endings(
     pool: str, store: ScratchStore, proxy: Proxy, namespace: str, tmp_path: Path

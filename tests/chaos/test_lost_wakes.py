@@ -176,7 +176,7 @@ def hunt(layout: Layout, flavour: str, jobs: int, store: ScratchStore, namespace
         assert len(client.jobs.complete(0, rounds.put + 1)) == rounds.put
 
 
-@pytest.mark.sampled(0.2)
+@pytest.mark.sampled(0.1)
 @pytest.mark.parametrize(
     ("layout", "flavour"),
     [

@@ -157,6 +157,7 @@ def undone(fire: Fire, done: Operation, jids: list[str]) -> None:
         fire.console.undo_operation(done.id)
 
 
+@pytest.mark.sampled(0.4, of="days")
 def test_an_operation_survives_the_deaths_of_its_programs(fire: Fire) -> None:
     story(fire, 900, 2, lambda _: None)
 

@@ -22,7 +22,7 @@ COMMON: dict[str, Any] = {
     "phases": [Phase.generate, Phase.shrink],
     "suppress_health_check": list(HealthCheck),
 }
-QUICK = settings(max_examples=30, stateful_step_count=50, **COMMON)
+QUICK = settings(max_examples=20, stateful_step_count=50, **COMMON)
 DEEP = settings(max_examples=250 * LONGER, stateful_step_count=150, **COMMON)
 
 

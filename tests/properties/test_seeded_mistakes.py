@@ -1,7 +1,7 @@
 """The tests find mistakes: the model those of the core, and single tests those of the files that they are about.
 
 A mistake of `mistakes` and `mistakes_of_features` may take the model a thousand random sequences, of which `make test` has
-thirty, other ones each day: that all are found is checked by `make test-all`.
+twenty, other ones each day: that all are found is checked by `make test-all`.
 """
 
 import os

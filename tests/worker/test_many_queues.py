@@ -5,6 +5,7 @@ from contextlib import suppress
 import pytest
 from worker_kit import until
 
+from holdfast import Client
 from holdfast.commands.leases import Done, Pop
 from holdfast.commands.outcomes import Retry
 from holdfast.wire.plans import LinkError, Step
@@ -149,21 +150,22 @@ def test_a_worker_that_is_woken_while_it_is_full_hands_on_what_it_was_told(shop)
 
 def test_jobs_are_kept_when_the_store_is_lost_while_another_worker_is_told(shop):
     put_count(shop, "q-other", 1)
-    route = Route(shop.client.shard, ["q*"], slots=1, chooser=PatternResolver(shop.client, ("q*",)))
-    route.refresh()
-    plan = StoreSession(shop.client.shard, "w", route).round_trip(1, ANY_QUEUE)
-    step, verbs, jobs = next(plan), [], []
-    while not jobs:
-        verbs.append(step.calls[0][1])
-        is_last = verbs[-1] == "hf1_find_work" and "hf1_pop" in verbs
-        try:
-            step = (
-                plan.throw(LinkError("the store is away"))
-                if is_last
-                else plan.send(shop.client.link.send(step))
-            )
-        except StopIteration as done:
-            jobs = done.value
+    with Client(shop.url, namespace=shop.namespace, deadline=1) as impatient:
+        route = Route(impatient.shard, ["q*"], slots=1, chooser=PatternResolver(impatient, ("q*",)))
+        route.refresh()
+        plan = StoreSession(impatient.shard, "w", route).round_trip(1, ANY_QUEUE)
+        step, verbs, jobs = next(plan), [], []
+        while not jobs:
+            verbs.append(step.calls[0][1])
+            is_last = verbs[-1] == "hf1_find_work" and "hf1_pop" in verbs
+            try:
+                step = (
+                    plan.throw(LinkError("the store is away"))
+                    if is_last
+                    else plan.send(impatient.link.send(step))
+                )
+            except StopIteration as done:
+                jobs = done.value
     assert [job.queue for job in jobs] == ["q-other"]
     assert verbs.count("hf1_pop") == 1
 
