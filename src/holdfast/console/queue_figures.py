@@ -159,7 +159,7 @@ class QueueJobs(msgspec.Struct, frozen=True):
     """Some jobs of a queue in one state; waiting ones in the order in which they are popped.
 
     `filter` matches all of them. Of depending jobs `needs` has the jids that each waits for, of throttled ones the names of its
-    throttles, and `throttles` how full these are. `grace_ms` is the time that a worker whose lease ended has.
+    throttles that have a limit, and `throttles` how full these are. `grace_ms` is the time that a worker whose lease ended has.
     """
 
     filter: str
@@ -188,8 +188,11 @@ def jobs_of(
     for facts in (yield from ask(JobGet([row.jid for row in page.rows]))):
         if facts is not None:
             needs[facts.jid] = facts.dependencies if state == "depends" else facts.throttles
-    uses = (yield from _uses(shard, needs.values())) if state == "throttled" else {}
-    return QueueJobs(text, page, grace, needs, uses)
+    if state == "depends":
+        return QueueJobs(text, page, grace, needs)
+    uses = yield from _uses(shard, needs.values())
+    limited = {jid: tuple(name for name in names if name in uses) for jid, names in needs.items()}
+    return QueueJobs(text, page, grace, limited, uses)
 
 
 def _uses(shard: Shard, lists: Iterable[Sequence[str]]) -> Plan[dict[str, ThrottleUse]]:
@@ -200,6 +203,7 @@ def _uses(shard: Shard, lists: Iterable[Sequence[str]]) -> Plan[dict[str, Thrott
     return {
         name: _use(facts, holders.entries)
         for name, facts, holders in zip(names, found[: len(names)], found[len(names) :], strict=True)
+        if facts.maximum
     }
 
 

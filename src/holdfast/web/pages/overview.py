@@ -122,6 +122,7 @@ def _tracked(jobs: tuple[JobRow, ...], total: int) -> Tracked:
     return Tracked(jobs[:_TRACKED], tuple(states), max(total, len(jobs)))
 
 
+_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _QUIET: Final = 4
 """Minutes without a popped job, while some wait, after which the first sentence says so."""
 
@@ -131,7 +132,8 @@ def _sentence(found: Overview, steps: Steps) -> str:
     if not found.queue_count:
         return "There are no queues yet."
     count = len(found.attention)
-    wants = {0: "", 1: "; one thing wants a look"}.get(count, f"; {count} things want a look")
+    number = dict(enumerate(_NUMBERS)).get(count, str(count))
+    wants = f"; {number} thing{'s want' if count > 1 else ' wants'} a look" if count else ""
     popped = steps.of("popped")
     quiet = next((at for at, value in enumerate(reversed(popped)) if value > 0), len(popped))
     minutes = quiet * steps.step_seconds // 60
