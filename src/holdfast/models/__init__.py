@@ -178,7 +178,7 @@ def _moment(place: float) -> float:
 
 
 class CoreInfo(msgspec.Struct, frozen=True, gc=False):
-    """The version of the core, and the facts of this root; `heartbeat` and `grace` are in seconds."""
+    """The version of the core, and the facts of this root; `heartbeat` and `grace` are in milliseconds."""
 
     version: str
     digest: str

@@ -149,10 +149,9 @@ class ApiPage(msgspec.Struct, frozen=True):
         name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
         schema = self.document["components"]["schemas"][name]
         required = schema.get("required", ())
-        return [
-            (field, _type_of(one), field in required, one.get("default"))
-            for field, one in schema["properties"].items()
-        ]
+        names = sorted(schema["properties"], key=lambda name: name not in required)
+        fields = [(field, schema["properties"][field]) for field in names]
+        return [(field, _type_of(one), field in required, one.get("default")) for field, one in fields]
 
 
 def _type_of(schema: Mapping[str, Any]) -> str:

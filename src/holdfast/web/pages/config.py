@@ -32,6 +32,14 @@ class SettingRow(msgspec.Struct, frozen=True):
     most: float | None
     step: float
 
+    @property
+    def range(self) -> str:
+        """What it may be, in words."""
+        number = "a whole number" if self.step == 1 else "a number"
+        if self.most is not None:
+            return f"{number} from {self.least:g} to {self.most:.0f}"
+        return f"{number} above 0" if self.least and self.least < 1 else f"{number} of at least {self.least or 0:g}"
+
 
 class ConfigPage(msgspec.Struct, frozen=True):
     """The settings, patterns and priorities. `trial` are the queues of a worker with the patterns of the query, in its order."""

@@ -134,6 +134,7 @@ async def worker(ctx: Context, name: str, query: WorkerQuery) -> WorkerPage:
     found = await ctx.console.worker(name)
     row = row_of(found.facts, ctx.now_ms)
     settings = await ctx.console.settings()
+    is_region = "fragment" in ctx.request.query_params  # which has neither stack nor failures
     slots = [
         Slot(one, found.klasses.get(one.jid, ""), settings.lease_of(one.queue))
         for one in found.holds[:_SHOWN]
@@ -148,8 +149,8 @@ async def worker(ctx: Context, name: str, query: WorkerQuery) -> WorkerPage:
         steps=await ctx.console.queue_steps(*row.queues, host=row.host),
         filter=WorkersPage.filter(name),
         query=query,
-        stack=await _stack(ctx, query.stack) if query.stack else None,
-        failures=await _failures(ctx, name) if query.failures else None,
+        stack=await _stack(ctx, query.stack) if query.stack and not is_region else None,
+        failures=await _failures(ctx, name) if query.failures and not is_region else None,
     )
 
 
