@@ -40,7 +40,9 @@ class RecurringLine(msgspec.Struct, frozen=True):
 
 
 class RecurringPage(msgspec.Struct, frozen=True):
-    """A page of recurring jobs; `upcoming` are times of the next 24 hours at which jobs are put, to ten minutes."""
+    """A page of recurring jobs; `upcoming` are times of the next 24 hours, to ten minutes, at which those
+    with an interval of an hour or more put jobs.
+    """
 
     now_ms: int
     found: Page[RecurringLine]
@@ -56,6 +58,7 @@ async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
     recent = await ctx.console.last_jobs(*page.rows, most=_RECENT)
     is_all = not (query.after or page.next)
     known = page.rows if is_all else (await ctx.console.recurring(pattern, limit=_MOST)).rows
+    seldom = [one for one in known if one.interval_ms >= HOUR_MS]
     lines = tuple(
         RecurringLine(
             _masked(ctx, one),
@@ -64,7 +67,7 @@ async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
         )
         for one in page.rows
     )
-    return RecurringPage(ctx.now_ms, Page(lines, page.next, page.total), upcoming(known, ctx.now_ms), query)
+    return RecurringPage(ctx.now_ms, Page(lines, page.next, page.total), upcoming(seldom, ctx.now_ms), query)
 
 
 def _masked(ctx: Context, facts: RecurringFacts) -> RecurringFacts:

@@ -38,7 +38,7 @@ const store = (storage, key, value) => {
 // What ended.
 
 let finished = stored(sessionStorage, storageKey, []);
-const empty = list.firstElementChild;
+const empty = list.nextElementSibling;
 
 function show() {
   const lines = finished.map(({ id, status }) => {
@@ -48,7 +48,8 @@ function show() {
     close.addEventListener("click", () => update(finished.filter((one) => one.id !== id)));
     return element("li", {}, dot, element("div", {}, element("b", { class: "mono" }, id), element("p", {}, status)), close);
   });
-  list.replaceChildren(...(lines.length ? lines : [empty]));
+  list.replaceChildren(...lines);
+  empty.hidden = lines.length > 0;
 }
 
 function update(now) {
