@@ -101,6 +101,7 @@ class FailurePage(msgspec.Struct, frozen=True):
     messages: tuple[tuple[str, int], ...]
     shares: tuple[Shared, ...]
     latest: JobRow | None
+    chart: dict[str, Any]
     jobs: SearchPage
     query: FailureQuery
     probe: JobRow | None = None
@@ -121,6 +122,7 @@ async def failure(ctx: Context, name: str, query: FailureQuery) -> FailurePage:
         tuple((ctx.site.mask.text(text), count) for text, count in found.messages),
         tuple(one for one in found.shares if _may_show(ctx, one)),
         await _latest(ctx, filter, query.message, _masked(ctx, found.newest)),
+        chart_of([found.group]),
         msgspec.structs.replace(jobs, jobs=rows),
         query,
         await _job(ctx, query.probe),

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.commands.recurring import RecurringFacts
+from holdfast.console.plain import stored
 from holdfast.console.put import NamedCode
 from holdfast.console.queries import HOUR_MS, Page
 from holdfast.errors import HoldfastError, UsageError
@@ -21,9 +22,10 @@ _RECENT: Final = 10
 
 
 class RecurringQuery(msgspec.Struct, frozen=True):
-    """Recurring jobs of which queues, and which page."""
+    """Recurring jobs of which queues, and which page; `new`: with the form for a new one."""
 
     filter: str = ""
+    new: str = ""
     after: str = ""
     first: int = 1
     limit: int = 25
@@ -38,7 +40,9 @@ class RecurringLine(msgspec.Struct, frozen=True):
 
 
 class RecurringPage(msgspec.Struct, frozen=True):
-    """A page of recurring jobs; `upcoming_ms` are times of the next 24 hours at which jobs are put, to ten minutes."""
+    """A page of recurring jobs; `upcoming` are times of the next 24 hours, to ten minutes, at which those
+    with an interval of an hour or more put jobs.
+    """
 
     now_ms: int
     found: Page[RecurringLine]
@@ -54,6 +58,7 @@ async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
     recent = await ctx.console.last_jobs(*page.rows, most=_RECENT)
     is_all = not (query.after or page.next)
     known = page.rows if is_all else (await ctx.console.recurring(pattern, limit=_MOST)).rows
+    seldom = [one for one in known if one.interval_ms >= HOUR_MS]
     lines = tuple(
         RecurringLine(
             _masked(ctx, one),
@@ -62,7 +67,7 @@ async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
         )
         for one in page.rows
     )
-    return RecurringPage(ctx.now_ms, Page(lines, page.next, page.total), upcoming(known, ctx.now_ms), query)
+    return RecurringPage(ctx.now_ms, Page(lines, page.next, page.total), upcoming(seldom, ctx.now_ms), query)
 
 
 def _masked(ctx: Context, facts: RecurringFacts) -> RecurringFacts:
@@ -126,6 +131,7 @@ class OneRecurringPage(msgspec.Struct, frozen=True):
     schedule: str
     recent: tuple[RecentJob, ...]
     upcoming: tuple[int, ...]
+    data: Any
     is_masked: bool
 
 
@@ -138,22 +144,15 @@ async def one_recurring(ctx: Context, name: str, query: OneQuery) -> OneRecurrin
         RecentJob(row.jid, row.state, row.queue, row.worker, row.created_ms, row.popped_ms, row.ended_ms)
         for row in found.recent
     )
-    masked = _masked(ctx, facts)
     return OneRecurringPage(
         ctx.now_ms,
-        masked,
+        _masked(ctx, facts),
         in_words(facts.interval_ms, facts.next_ms),
         recent,
         upcoming([facts], ctx.now_ms),
-        bool(ctx.site.mask) and _value(masked.data) != _value(facts.data),
+        ctx.data(facts.data),
+        ctx.data(facts.data) != stored(facts.data),
     )
-
-
-def _value(data: bytes) -> object:
-    try:
-        return msgspec.json.decode(data)
-    except msgspec.MsgspecError:
-        return data
 
 
 # What is done to recurring jobs.
@@ -268,7 +267,7 @@ def _changes(facts: RecurringFacts, body: EditRecurring) -> dict[str, Any]:
         if (value := getattr(body, name)) is not None and value != before
     }
     data = _data_of(body.data)
-    if data is not msgspec.UNSET and data != _value(facts.data):
+    if data is not msgspec.UNSET and data != stored(facts.data):
         found["data"] = data
     return found
 
