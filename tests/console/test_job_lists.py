@@ -94,6 +94,16 @@ def test_a_dependency_can_be_removed(console: Console, client: Client) -> None:
         console.undepend("unknown", parent)
 
 
+def test_data_of_some_jobs_are_patched_each_by_itself(console: Console, client: Client) -> None:
+    jids = [client.queues["q"].put("k.K", {"n": n, "old": 1}) for n in range(2)]
+    client.queues["q"].pop()
+    running, changed, unknown = console.act("data", *jids, "unknown", value='{"old": null}')
+    assert isinstance(running[1], WrongState)
+    assert changed == (jids[1], True)
+    assert isinstance(unknown[1], JobNotFound)
+    assert client.jobs[jids[1]].facts.data == b'{"n":1}'
+
+
 @pytest.mark.parametrize("text", ["vip", "a b", 'q"uo\\te', "a*b", "or", "ünï \n", "1,2"])
 def test_a_term_of_any_text_matches_exactly_that(text: str) -> None:
     assert parse(term("tag", text)).required("tag") == (text,) or "*" in text

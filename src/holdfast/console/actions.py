@@ -57,6 +57,8 @@ def act(ask: Planner, who: str, spec: Spec, jids: Sequence[str]) -> Plan[list[tu
     """Change jobs. Returns for each jid True (changed), False (nothing to change), or why it was refused."""
     check_value(spec)
     names = list(dict.fromkeys(check_each("jid", jids)))
+    if spec.action == "data":
+        return (yield from _patched(ask, who, names, spec.value))
     results: list[tuple[str, bool | Refused]] = []
     while len(results) < len(names):  # a call may do fewer of them
         some = names[len(results) :][:MAX_CHANGED]
@@ -65,6 +67,19 @@ def act(ask: Planner, who: str, spec: Spec, jids: Sequence[str]) -> Plan[list[tu
         command = Act(spec.action, [(jid, "") for jid in some], spec.common, who)
         results += zip(some, (yield from ask(by(who, spec.action, target, detail, command))), strict=False)
     return (yield from _unmarked(ask, results)) if spec.action == "untrack" else results
+
+
+def _patched(
+    ask: Planner, who: str, jids: Sequence[str], patch: str
+) -> Plan[list[tuple[str, bool | Refused]]]:
+    """Change the data of jobs by a merge patch, of each by itself."""
+    found: list[tuple[str, bool | Refused]] = []
+    for jid in jids:
+        try:
+            found.append((jid, (yield from edit(ask, who, jid, None, patch))))
+        except Refused as why:
+            found.append((jid, why))
+    return found
 
 
 def _unmarked(

@@ -74,7 +74,7 @@ def _pieces(lines: Iterable[str]) -> Iterator[Frame | str]:
                 is_library=bool(_LIBRARY.search(file)),
             )
         elif frame is not None:
-            frame = msgspec.structs.replace(frame, code=(*frame.code, line[4:]))
+            frame = msgspec.structs.replace(frame, code=(*frame.code, line))
         else:
             yield line
     if frame is not None:
