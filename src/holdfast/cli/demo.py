@@ -20,11 +20,11 @@ import click
 
 from holdfast import Client
 from holdfast import store as embedded
-from holdfast.cli import demo_jobs
+from holdfast.cli import demo_jobs, demo_web
 from holdfast.cli.bench_run import Scratch
 from holdfast.cli.demo_show import Diary, Screen, print_report
 from holdfast.cli.output import counted, json_option, print_json
-from holdfast.errors import JobFailed, StoreUnavailable, UsageError
+from holdfast.errors import HoldfastError, JobFailed, StoreUnavailable, UsageError
 
 QUEUES = ("read", "measure", "report")
 HEARTBEAT, GRACE = 2, 1
@@ -56,7 +56,7 @@ class Worker:
         words += ["--url", url, "--namespace", namespace, "--import", demo_jobs.__name__]
         # The sandboxes of its jobs lie beside its log, not in the current directory.
         words += ["--workdir", str(directory)]
-        for queue in reversed(QUEUES):  # the last step first
+        for queue in (*reversed(QUEUES), demo_web.QUEUE):  # the last step first
             words += ["--queue", queue]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -142,6 +142,7 @@ class Run:
         engine_rate = self._engine_rate()
         screen.line("reporting")
         result = self._result(jids, seconds, self._report(), engine_rate)
+        demo_web.fill(self.client, str(self.directory))
         self._succeeded = result["done"] == result["put"]
         result["kept"] = self._keep or not self._succeeded
         return result
@@ -282,17 +283,23 @@ MOST_FILES = 1_000_000
     type=click.Path(path_type=Path),
     help="Directory of the embedded store [default: HOLDFAST_DIR, or holdfast/store in your data directory].",
 )
+@click.option("--no-web", is_flag=True, help="Do not start the web UI.")
 @click.option("--keep", is_flag=True, help="Keep the jobs and logs of the run [default: remove them].")
 @json_option
 @click.pass_context
 def demo(
-    context: click.Context, directory: Path | None, store: Path | None, keep: bool, as_json: bool
+    context: click.Context,
+    directory: Path | None,
+    store: Path | None,
+    no_web: bool,
+    keep: bool,
+    as_json: bool,
 ) -> None:
     """Run a job for every source file below DIRECTORY, and kill a worker halfway.
 
     DIRECTORY defaults to the standard library of Python. Each job goes through two queues of an embedded store. Halfway, a
-    worker that holds jobs is killed with -9; the other worker runs these jobs again. Exit code 1 if a job is not done at
-    the end; then jobs and logs are kept.
+    worker that holds jobs is killed with -9; the other worker runs these jobs again. The web UI shows the run; on a
+    terminal it stays until Enter is pressed. Exit code 1 if a job is not done at the end; then jobs and logs are kept.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     files = source_files(directory or Path(sysconfig.get_path("stdlib")))
@@ -300,13 +307,40 @@ def demo(
         address = embedded.ensure(store)
         ends.callback(_stop_store, address)
         run = ends.enter_context(Run(address.url, address.directory, keep=keep))
+        link = "" if no_web or as_json else _web_link(ends, run)
         with Screen(len(files), quiet=as_json) as screen:
             result = run.whole(files, screen)
-    if as_json:
-        print_json(result)
-    else:
-        print_report(result)
+        if as_json:
+            print_json(result)
+        else:
+            print_report(result)
+        if link:
+            _linger()
     context.exit(0 if result["done"] == result["put"] else 1)
+
+
+def _web_link(ends: ExitStack, run: Run) -> str:
+    """Start the web UI of a run, print its address, and return it; "" if it is not installed or does not start."""
+    if not demo_web.is_installed():
+        click.echo("the web UI is not installed: pip install 'holdfast[web]'", err=True)
+        return ""
+    web = ends.enter_context(demo_web.DemoWeb(run.url, run.namespace, run.directory))
+    try:
+        link = web.link()
+    except HoldfastError as error:
+        click.echo(f"{error}; see {run.directory / 'web.log'}", err=True)
+        return ""
+    click.echo(f"web        {link}", err=True)
+    return link
+
+
+def _linger() -> None:
+    """On a terminal, keep the run for the web UI until somebody presses Enter or Ctrl-C."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return
+    click.echo("The web UI shows this run. Press Enter to end the demo.")
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.stdin.readline()
 
 
 def source_files(directory: Path) -> list[Path]:

@@ -15,6 +15,7 @@ DIARY = "diary.jsonl"
 GATE = "gate"
 """The file in the directory of a run that the job in the middle waits for, until it is removed."""
 LONGEST_WAIT = 60.0
+LONGEST_HOLD = 3600.0
 
 
 def note(job: holdfast.Job, what: str, **more: object) -> None:
@@ -64,6 +65,22 @@ class SourceFile:
         keep = ("path", "sha256", "bytes", "lines", "longest")
         note(job, "end", measured={name: job[name] for name in keep})
         job.complete()
+
+
+@app.job(queue="samples")
+def picky(number: int) -> int:
+    """Fail for every third number, so that there is a failure group to look at."""
+    if number % 3 == 0:
+        raise ValueError(f"{number} is divisible by three")
+    return number
+
+
+@app.job(queue="samples")
+def hold(run: str) -> None:
+    """Wait until the run has ended, so that there is a running job, and a throttle that is full."""
+    end = monotonic() + LONGEST_HOLD
+    while Path(run).exists() and monotonic() < end:
+        sleep(0.2)
 
 
 @app.job(queue="report")
