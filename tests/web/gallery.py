@@ -25,7 +25,7 @@ from holdfast.web.options import Options
 from holdfast.web.rendering import Pages
 from holdfast.web.site import Site
 from holdfast.web.users import User
-from holdfast.web.views import Done, Question, Repeal
+from holdfast.web.views import Done, Question, Repeal, table
 
 NOW = 1_795_500_000_000
 QUEUES = ("mailers", "webhooks", "search-index", "thumbnails", "reports", "nightly")
@@ -107,7 +107,7 @@ def application(live: str = "stream", role: str = "admin") -> Starlette:
     """Return the gallery as an application, behind the gate of the real one, so that its policy holds."""
     client = AsyncClient("redis://localhost:1/0", namespace="default")
     options = Options(environment="production", accent="#b0450f", live=live)  # type: ignore[arg-type]
-    site = Site(client, options)
+    site = Site(client, options, table((), ()))
     site.pages = Pages(Path(__file__).parent)
     extra: list[str] = []  # names of queues that were added meanwhile
     site.hub.counters = {"t.queues": 8, "t.failed": 3396, "t.recurring": 6, "t.workers": 10, "t.tracked": 0}
