@@ -10,10 +10,15 @@ import termios
 
 import programs
 
+HUNG = 180
+"""Seconds after which a command counts as hung. One that changes 50,000 jobs takes 4 s of CPU, of which a run of all tests on two
+cores gives it a tenth.
+"""
+
 
 def holdfast(*words: str) -> "subprocess.CompletedProcess[str]":
     """Run `holdfast` with these words to its end."""
-    return programs.run([sys.executable, "-m", "holdfast.cli.main", *words], timeout=30)
+    return programs.run([sys.executable, "-m", "holdfast.cli.main", *words], timeout=HUNG)
 
 
 def on_a_terminal(*words: str, columns: int = 80, rows: int = 24) -> tuple[int, str]:
