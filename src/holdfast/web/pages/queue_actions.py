@@ -14,22 +14,29 @@ from holdfast.web.pages.job_actions import Change, change
 from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal
 
 
-class Queues(Body, frozen=True, kw_only=True):
+class NamedQueues(Body, frozen=True, kw_only=True):
     """Some queues."""
 
     name: list[str]
 
 
-class Pause(Queues, frozen=True, kw_only=True):
+async def _known(ctx: Context, body: NamedQueues) -> list[str]:
+    """Return the names of the queues, each of which is known. Raises UsageError, UnknownName."""
+    if not body.name:
+        raise UsageError("name: expected at least one queue")
+    return [await ctx.console.known_queue(name) for name in dict.fromkeys(body.name)]
+
+
+class PauseQueues(NamedQueues, frozen=True, kw_only=True):
     """Queues to pause, for so many seconds (0: until they are resumed). `expire` also ends the leases of their running jobs."""
 
     seconds: float = 0.0
     expire: bool = False
 
 
-async def pause(ctx: Context, body: Pause) -> Done:
+async def pause(ctx: Context, body: PauseQueues) -> Done:
     """Pause queues. Unknown ones are refused before anything is changed."""
-    names = await ctx.console.queue_names(*body.name)
+    names = await _known(ctx, body)
     count = await ctx.console.pause(*names, why=body.reason, seconds=body.seconds)
     done = _done(f"{_named(names)} paused.", names, count, Repeal("queues", "resume", {"name": names}))
     if not body.expire:
@@ -40,20 +47,20 @@ async def pause(ctx: Context, body: Pause) -> Done:
     return _done(f"{_named(names)} paused; the leases of running jobs end.", names, count, done.undo)
 
 
-async def resume(ctx: Context, body: Queues) -> Done:
+async def resume(ctx: Context, body: NamedQueues) -> Done:
     """Resume queues. Unknown ones are refused before anything is changed."""
-    names = await ctx.console.queue_names(*body.name)
+    names = await _known(ctx, body)
     count = await ctx.console.resume(*names)
     return _done(f"{_named(names)} resumed.", names, count, Repeal("queues", "pause", {"name": names}))
 
 
-class Forget(Queues, frozen=True, kw_only=True):
+class ForgetQueues(NamedQueues, frozen=True, kw_only=True):
     """Empty queues to remove from the list, with their settings and statistics."""
 
 
-async def forget(ctx: Context, body: Forget) -> Done | Question:
+async def forget(ctx: Context, body: ForgetQueues) -> Done | Question:
     """Forget empty queues."""
-    names = [await ctx.console.known_queue(name) for name in body.name]
+    names = await _known(ctx, body)
     if not body.confirm:
         return Question(
             title=f"Forget {_named(names, 'queue')}?",
@@ -66,7 +73,7 @@ async def forget(ctx: Context, body: Forget) -> Done | Question:
     return Done(text=done.text, changed=done.changed, keys=done.keys, place="/queues")
 
 
-class Purge(Body, frozen=True, kw_only=True):
+class PurgeQueue(Body, frozen=True, kw_only=True):
     """A queue, and the states of its jobs to cancel, with commas between."""
 
     name: str
@@ -78,7 +85,7 @@ STATES: Final = ("waiting", "scheduled", "throttled", "depends", "stalled", "run
 """The states whose jobs can be purged."""
 
 
-async def purge(ctx: Context, body: Purge) -> Done | Question:
+async def purge(ctx: Context, body: PurgeQueue) -> Done | Question:
     """Cancel all jobs of a queue in some states, after a dry run."""
     name = await ctx.console.known_queue(body.name)
     states = [one.strip() for one in body.states.split(",") if one.strip()]
@@ -91,7 +98,7 @@ async def purge(ctx: Context, body: Purge) -> Done | Question:
     )
 
 
-class Set(Body, frozen=True, kw_only=True):
+class SetQueue(Body, frozen=True, kw_only=True):
     """A limit of a queue, "" to remove it. `heartbeat` is the length of its leases in seconds, `throttle` how many run at once."""
 
     name: str
@@ -99,7 +106,7 @@ class Set(Body, frozen=True, kw_only=True):
     value: str | float = ""
 
 
-async def set_limit(ctx: Context, body: Set) -> Done:
+async def set_limit(ctx: Context, body: SetQueue) -> Done:
     """Set or remove a limit of a queue."""
     name = await ctx.console.known_queue(body.name)
     text = f"{body.value:g}" if isinstance(body.value, (int, float)) else body.value.strip()
@@ -127,7 +134,7 @@ async def _throttle(ctx: Context, name: str, text: str) -> None:
     await ctx.console.set_throttle(OWN_THROTTLE + name, maximum)
 
 
-class Put(Body, frozen=True, kw_only=True):
+class PutJob(Body, frozen=True, kw_only=True):
     """A job: its queue, its code (the name of a function, or of a class), and its data as JSON.
 
     Of a function the data are an array of its arguments or an object of named ones. `tags` have commas between. Options that
@@ -148,7 +155,7 @@ class Put(Body, frozen=True, kw_only=True):
     depends: list[str] = []
 
 
-async def put(ctx: Context, body: Put) -> Done:
+async def put(ctx: Context, body: PutJob) -> Done:
     """Put a job by the name of its code, which is not imported here."""
     code = NamedCode(body.code.strip(), body.kind == "class", ctx.site.client.settings.max_data)
     data = code.data(body.data if body.data.strip() else None)
@@ -162,7 +169,7 @@ async def put(ctx: Context, body: Put) -> Done:
     )
 
 
-def _options(body: Put) -> dict[str, Any]:
+def _options(body: PutJob) -> dict[str, Any]:
     names = [*body.tag, *(name.strip() for name in body.tags.split(",") if name.strip())]
     numbers = {name: _given(getattr(body, name)) for name in ("priority", "delay", "retries")}
     lists = {"tags": names, "throttles": body.throttle, "depends": body.depends}
@@ -189,10 +196,10 @@ def _action(
 
 
 ACTIONS: Final = (
-    _action("pause", Pause, pause, "Pause queues."),
-    _action("resume", Queues, resume, "Resume queues."),
-    _action("put", Put, put, "Put a job."),
-    _action("purge", Purge, purge, "Cancel all jobs of a queue in some states."),
-    _action("set", Set, set_limit, "Set or remove a limit of a queue.", "admin"),
-    _action("forget", Forget, forget, "Remove empty queues from the list.", "admin"),
+    _action("pause", PauseQueues, pause, "Pause queues."),
+    _action("resume", NamedQueues, resume, "Resume queues."),
+    _action("put", PutJob, put, "Put a job."),
+    _action("purge", PurgeQueue, purge, "Cancel all jobs of a queue in some states."),
+    _action("set", SetQueue, set_limit, "Set or remove a limit of a queue.", "admin"),
+    _action("forget", ForgetQueues, forget, "Remove empty queues from the list.", "admin"),
 )

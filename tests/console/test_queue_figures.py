@@ -1,0 +1,175 @@
+"""What lists and charts of queues show: what happened lately, forecasts, the jobs of a queue by state."""
+
+import pytest
+
+from holdfast import Client, UsageError
+from holdfast.console.charts import PROTOCOL_BUCKETS, added, per_minute, rates, steps
+from holdfast.console.handles import Console
+from holdfast.console.put import NamedCode
+from holdfast.console.queries import Series
+from holdfast.console.queue_figures import QueueFigures, backlog, growth_of
+from holdfast.models import Counts, Sample
+from holdfast.testing.clock import StoppedClock
+
+MINUTE = 60_000
+
+
+def period(when_ms: int, **counts: int) -> Series:
+    return Series(when_ms, 60.0, *[counts.get(name, 0) for name in ("put", "popped", "completed", "failed", "retried", "lost")])  # fmt: skip
+
+
+@pytest.fixture
+def clock(client: Client) -> StoppedClock:
+    """The stopped clock of this test's namespace."""
+    made = StoppedClock(client)
+    made.start()
+    return made
+
+
+@pytest.fixture
+def console(client: Client) -> Console:
+    return Console(client, actor="ada")
+
+
+def test_a_period_over_several_steps_is_spread_over_them() -> None:
+    line = Series(10 * MINUTE, 120.0, 0, 0, 6, 0, 0, 0)
+    assert rates([line], "completed", 10 * MINUTE, MINUTE, 3) == [0.0, 3.0, 3.0]
+    assert rates([line], "completed", 10 * MINUTE + 30_000, MINUTE, 3) == [1.5, 3.0, 1.5]
+    assert rates([line], "completed", 20 * MINUTE, MINUTE, 3) == [0.0, 0.0, 0.0]
+
+
+def test_steps_add_queues_and_know_their_times() -> None:
+    found = steps([[period(MINUTE, put=2)], [period(MINUTE, put=3)]], ("put",), MINUTE, MINUTE, 2)
+    assert found.of("put") == (0.0, 5.0)
+    assert found.times == (0, 60)
+    assert steps([], ("put",), MINUTE, MINUTE, 2).of("put") == (0.0, 0.0)
+
+
+def test_ten_minute_steps_are_shown_a_minute() -> None:
+    found = steps([[period(10 * MINUTE, put=5)]], ("put",), 10 * MINUTE, 10 * MINUTE, 1)
+    assert found.a_minute("put") == (0.5,)
+
+
+def test_a_backlog_is_computed_backwards_from_now() -> None:
+    lines = [[period(MINUTE, put=5), period(2 * MINUTE, popped=3), period(3 * MINUTE, retried=1, put=1)]]
+    found = steps(lines, ("put", "popped", "retried", "lost"), 3 * MINUTE, MINUTE, 3)
+    assert backlog(found, 4) == (5, 2, 4)
+
+
+def test_growth_counts_what_comes_back_too() -> None:
+    lines = [period(at * MINUTE, put=1, retried=1, lost=1, popped=2) for at in range(1, 21)]
+    assert growth_of(lines, 20 * MINUTE) == pytest.approx(1.0)
+    assert growth_of([], 0) == 0.0
+
+
+def test_a_queue_drains_only_if_fewer_wait_each_minute() -> None:
+    counts = Counts("mail", waiting=30)
+    assert QueueFigures(counts, (), -2.0, None, None, 0).drains_in == 900
+    assert QueueFigures(counts, (), 2.0, None, None, 0).drains_in is None
+    assert QueueFigures(Counts("mail"), (), -2.0, None, None, 0).drains_in is None
+
+
+def test_older_buckets_are_jobs_a_minute() -> None:
+    buckets = [0] * PROTOCOL_BUCKETS
+    buckets[3], buckets[60], buckets[119], buckets[142] = 2, 2, 60, 1440
+    found = dict(per_minute(Sample(0, 0, 0, tuple(buckets))))
+    assert len(found) == PROTOCOL_BUCKETS
+    assert found["3 seconds"] == 120
+    assert found["1 minutes"] == 2
+    assert found["1 hours"] == pytest.approx(1)
+    assert found["1 days"] == pytest.approx(1)
+
+
+def test_samples_are_added() -> None:
+    zeros = (0,) * PROTOCOL_BUCKETS
+    found = added([Sample(1, 2.0, 0, zeros, ((8, 1),)), Sample(3, 4.0, 0, zeros, ((8, 2), (9, 1)))])
+    assert (found.count, found.mean, found.fine) == (4, 3.5, ((8, 3), (9, 1)))
+    assert added([]).count == 0
+
+
+def test_figures_have_what_happened_lately(client: Client, clock: StoppedClock, console: Console) -> None:
+    mail = client.queues["mail"]
+    for _ in range(8):
+        mail.put("jobs.send", {})
+    clock.advance(seconds=30)
+    for _ in range(3):
+        for job in mail.pop(2):
+            job.complete()
+        clock.advance(minutes=1)
+    client.queues["idle"].put("jobs.send", {})
+    [found, idle] = console.queue_figures(console.counts("mail", "idle"))
+    assert sum(found.trend) == pytest.approx(6)
+    assert found.wait_p95 == pytest.approx(150, rel=0.25)
+    assert found.growth == pytest.approx(-6 / 3.83, rel=0.2)
+    assert found.drains_in == pytest.approx(2 * 60 * 3.83 / 6, rel=0.2)
+    assert (idle.wait_p95, sum(idle.trend), idle.workers) == (None, 0, 0)
+    assert console.queue_figures(()) == []
+
+
+def test_throughput_adds_queues_step_by_step(client: Client, clock: StoppedClock, console: Console) -> None:
+    for name in ("a", "b"):
+        client.queues[name].put("jobs.send", {})
+        clock.advance(minutes=1)
+        client.queues[name].pop().complete()  # type: ignore[union-attr]
+    found = console.throughput(["a", "b"], "24h")
+    assert sum(found.of("completed")) == pytest.approx(2)
+    assert len(found.times) == 144
+    assert console.waits(["a", "b"]).count == 2
+    with pytest.raises(UsageError, match="range: expected one of 90m, 24h, 7d"):
+        console.throughput(["a"], "1y")
+
+
+def test_waiting_jobs_are_listed_as_they_are_popped(client: Client, console: Console) -> None:
+    mail = client.queues['ma"il']
+    low = [mail.put("jobs.low", {}) for _ in range(3)]
+    high = mail.put("jobs.high", {}, priority=9)
+    first = console.queue_jobs('ma"il', "waiting", limit=2)
+    rest = console.queue_jobs('ma"il', "waiting", limit=9, after=first.jobs.next)
+    assert [row.jid for row in (*first.jobs.rows, *rest.jobs.rows)] == [high, *low]
+    assert first.jobs.total == 4
+    assert [job.jid for job in console.jobs(first.filter).jobs] == [high, *low]
+
+
+def test_depending_and_throttled_jobs_show_what_keeps_them(client: Client, console: Console) -> None:
+    mail = client.queues["mail"]
+    client.throttles["api"].maximum = 1
+    holder, held = (mail.put("jobs.call", {}, throttles=["api"]) for _ in range(2))
+    mail.pop(2)
+    child = mail.put("jobs.child", {}, depends=[holder])
+    assert console.queue_jobs("mail", "depends").needs == {child: (holder,)}
+    found = console.queue_jobs("mail", "throttled")
+    assert found.needs == {held: ("api",)}
+    assert (found.throttles["api"].facts.maximum, found.throttles["api"].holder) == (1, holder)
+
+
+def test_recurring_jobs_of_a_queue_are_those_of_no_other(client: Client, console: Console) -> None:
+    jid = client.queues["mail*"].recur("jobs.send", {}, interval=60)
+    client.queues["mail-two"].recur("jobs.send", {}, interval=60)
+    assert [one.jid for one in console.recurring_of("mail*").rows] == [jid]
+
+
+def test_queues_are_sorted_either_way_and_paged(client: Client, console: Console) -> None:
+    for name, count in (("a", 1), ("b", 3), ("c", 2)):
+        for _ in range(count):
+            client.queues[name].put("jobs.send", {})
+    for sort, reverse, order in (
+        ("name", False, "abc"),
+        ("name", True, "cba"),
+        ("waiting", False, "bca"),
+        ("waiting", True, "acb"),
+        ("recurring", False, "abc"),
+    ):
+        first = console.queues(sort=sort, reverse=reverse, limit=2)
+        rest = console.queues(sort=sort, reverse=reverse, limit=2, after=first.next)
+        assert "".join(one.name for one in (*first.rows, *rest.rows)) == order, (sort, reverse)
+
+
+def test_a_put_by_name_is_in_the_audit_log(client: Client, console: Console) -> None:
+    code = NamedCode("shop.mail.welcome", False, 1 << 20)
+    jid = console.put_job("mail", code, code.data("[7]"), {"priority": 3})
+    job = client.job(jid)
+    assert (job.klass_name, job.priority, job.retries_left) == ("shop.mail.welcome", 3, 0)
+    [line] = console.audit().rows
+    assert (line.who, line.what, line.target) == ("ada", "put", "mail")
+    with pytest.raises(UsageError, match="priority"):
+        console.put_job("mail", code, code.data("[7]"), {"priority": "high"})
