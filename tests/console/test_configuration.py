@@ -32,7 +32,9 @@ def test_a_setting_that_somebody_else_changed_is_left_alone_and_both_values_are_
 ) -> None:
     console.configure("heartbeat", 90)
     with pytest.raises(WrongState, match="it is '90' now, not '30'"):
-        console.change_settings(Change("max-data", "2048", seen="1048576"), Change("heartbeat", "60", seen="30"))
+        console.change_settings(
+            Change("max-data", "2048", seen="1048576"), Change("heartbeat", "60", seen="30")
+        )
     assert client.config.get("heartbeat") == 90
     assert client.config.get("max-data") == 1_048_576
 
@@ -63,7 +65,9 @@ def test_the_lease_of_a_queue_is_its_own_or_that_of_all(console: Console) -> Non
 def test_patterns_are_replaced_if_they_are_as_they_were_shown(console: Console, client: Client) -> None:
     client.queues["mail"].put("k.K")
     shown = console.queue_order()
-    assert [(one.name, one.patterns, one.queues) for one in shown.identifiers] == [("default", ("*",), ("mail",))]
+    assert [(one.name, one.patterns, one.queues) for one in shown.identifiers] == [
+        ("default", ("*",), ("mail",))
+    ]
     assert console.set_patterns({"slow": ["m*"], "none": []}, seen=shown.identifiers_version)
     assert [one.name for one in console.queue_order().identifiers] == ["slow", "default"]
     with pytest.raises(WrongState, match="slow"):
@@ -114,7 +118,11 @@ def test_an_async_console_changes_settings_too(aclient: AsyncClient) -> None:
         order = await other.queue_order()
         await other.set_patterns({"a": ["b"]}, seen=order.identifiers_version)
         await other.set_priorities([Rule(["b"])], seen=order.rules_version)
-        facts = [done[0].after, len((await other.audit_lines()).rows), (await other.installation()).durability]
+        facts = [
+            done[0].after,
+            len((await other.audit_lines()).rows),
+            (await other.installation()).durability,
+        ]
         facts.append((await other.doctor(keys=0)).verdict in ("ok", "note", "warn", "bad"))
         await aclient.close()
         return facts

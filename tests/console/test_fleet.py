@@ -103,7 +103,9 @@ def test_plain_names_keep_their_order_whatever_the_rules(console: Console, clien
     assert console.queue_steps() == ()
 
 
-def test_an_async_console_looks_at_workers_too(console: Console, client: Client, aclient: AsyncClient) -> None:
+def test_an_async_console_looks_at_workers_too(
+    console: Console, client: Client, aclient: AsyncClient
+) -> None:
     seen(client, "a", "q")
 
     async def look() -> tuple[int, int]:

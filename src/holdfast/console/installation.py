@@ -13,6 +13,7 @@ from holdfast.console.doctor import MOST_KEYS, examine
 from holdfast.console.findings import Calls, Finding, Report
 from holdfast.console.queries import Page, checked_limit
 from holdfast.core.library import library
+from holdfast.errors import UsageError
 from holdfast.models import CoreInfo
 from holdfast.settings import check_text, check_whole
 from holdfast.wire.plans import Plan, Planner
@@ -102,6 +103,8 @@ def audit_lines(ask: Planner, before: str, limit: int, who: str, what: str) -> P
     It looks at up to 2,560 lines; its cursor continues, also when none of them matches.
     """
     size = min(checked_limit(limit), _LINES)
+    if before and not all(part.isdecimal() for part in before.split("-", 1)):
+        raise UsageError(f"a cursor is what the page before returned, not {before!r:.80}")
     check_text("who", who)
     check_text("what", what)
     count = _LINES if who or what else size

@@ -38,7 +38,11 @@ class SettingRow(msgspec.Struct, frozen=True):
         number = "a whole number" if self.step == 1 else "a number"
         if self.most is not None:
             return f"{number} from {self.least:g} to {self.most:.0f}"
-        return f"{number} above 0" if self.least and self.least < 1 else f"{number} of at least {self.least or 0:g}"
+        return (
+            f"{number} above 0"
+            if self.least and self.least < 1
+            else f"{number} of at least {self.least or 0:g}"
+        )
 
 
 class ConfigPage(msgspec.Struct, frozen=True):
