@@ -1,5 +1,6 @@
 """Pages and actions of failure groups, recurring jobs, topics and throttles: HTML, JSON, and what is refused."""
 
+import json
 from collections.abc import Callable
 from html import unescape
 
@@ -12,7 +13,7 @@ from holdfast.web.paths import segment
 from holdfast.web.users import User
 from waiting import until
 
-HOSTILE = ("<script>alert(1)</script>", 'a"b\'c', "a/b", "..", "a%2Fb", "🐳 x", "{{7*7}}", "a//b/")
+HOSTILE = ("<script>alert(1)</script>", "a\"b'c", "a/b", "..", "a%b", "🐳 x", "{{7*7}}", "a//b/")
 
 
 def fail(client: Client, group: str, count: int, queue: str = "q", **data: object) -> list[str]:
@@ -87,7 +88,6 @@ def test_names_of_any_characters_have_their_pages(web: TestClient, client: Clien
             text = page(web, url)
             assert "<script>alert" not in text
             assert name in unescape(text), url
-            assert name in web.get("/api/v1" + url).text.encode().decode("unicode_escape", "ignore") or True
     assert web.get(f"/api/v1/failed/{segment(name)}").json()["group"]["name"] == name
     assert web.get(f"/api/v1/topics/{segment(name)}").json()["queued"][0]["id"] == name
     assert web.get(f"/api/v1/throttles/{segment(name)}").json()["detail"]["throttle"]["id"] == name
@@ -141,8 +141,8 @@ def test_all_jobs_of_a_group_are_retried_after_a_dry_run(web: TestClient, client
     until(lambda: client.jobs.failed() == {}, "the operation to end")
     fail(client, "third", 2)
     done = act(web, "failed/cancel", name=["third"])
-    assert done["operation"]
-    until(lambda: client.jobs.failed() == {}, "the operation to end")
+    assert done["changed"] == 2
+    assert client.jobs.failed() == {}
     act(web, "failed/retry", 400, name=[])
     act(web, "failed/move", 400, name=["x" * 300], value="q")
 
@@ -163,7 +163,7 @@ def test_the_data_of_a_group_are_changed_before_it_is_retried(web: TestClient, c
     [jid] = fail(client, "g", 1, locale="de")
     assert "Change the data of 1 jobs?" in submit(web, "failed/edit", 200, name="g", patch='{"locale": "fr"}')
     done = act(web, "failed/edit", name="g", patch='{"locale": "fr"}')
-    until(lambda: client.jobs[jid].data["locale"] == "fr", "the operation to end")
+    until(lambda: json.loads(client.jobs[jid].data)["locale"] == "fr", "the operation to end")
     assert client.jobs[jid].state == "failed"
     assert "The change of the data" in unescape(page(web, str(done["place"])))
     act(web, "failed/edit", 400, name="g", patch="no JSON")
@@ -174,16 +174,46 @@ def test_the_data_of_a_group_are_changed_before_it_is_retried(web: TestClient, c
 
 def test_a_recurring_job_is_made_run_changed_paused_and_deleted(web: TestClient, client: Client) -> None:
     console = Console(client)
-    submit(web, "recurring/add", queue="q", klass="shop.mail.welcome", interval="3600", jid="r", data="[7]", offset="600")
+    submit(
+        web,
+        "recurring/add",
+        queue="q",
+        klass="shop.mail.welcome",
+        interval="3600",
+        jid="r",
+        data="[7]",
+        offset="600",
+    )
     assert (console.recurring_job("r").interval_ms, console.recurring_job("r").retries) == (3_600_000, 0)
     act(web, "recurring/add", 400, queue="q", klass="shop.mail.welcome", interval=60, jid="r")
     put = act(web, "recurring/run", jid=["r"])
     assert put["result"] == {"r": "r-1"}
-    act(web, "recurring/edit", jid="r", interval=7200, priority=5, tags="a, b", data={"args": [8]}, klass="k.K")
+    act(
+        web,
+        "recurring/edit",
+        jid="r",
+        interval=7200,
+        priority=5,
+        tags="a, b",
+        data={"args": [8]},
+        klass="k.K",
+    )
     changed = console.recurring_job("r")
     assert (changed.interval_ms, changed.priority, changed.tags) == (7_200_000, 5, ("a", "b"))
     assert (changed.data, changed.klass) == (b'{"args":[8]}', "k.K")
-    submit(web, "recurring/edit", jid="r", interval="60", klass="k.K", queue="q", priority="5", retries="1", backlog="0", tags="b", data="")
+    submit(
+        web,
+        "recurring/edit",
+        jid="r",
+        interval="60",
+        klass="k.K",
+        queue="q",
+        priority="5",
+        retries="1",
+        backlog="0",
+        tags="b",
+        data="",
+    )
     assert (console.recurring_job("r").interval_ms, console.recurring_job("r").tags) == (60_000, ("b",))
     assert act(web, "recurring/edit", jid="r")["text"] == "Nothing to change."
     submit(web, "recurring/pause", jid="r")
@@ -220,7 +250,9 @@ def test_recurring_jobs_that_make_no_sense_are_refused(
 # Topics.
 
 
-def test_messages_are_put_delivered_postponed_given_back_and_cancelled(web: TestClient, client: Client) -> None:
+def test_messages_are_put_delivered_postponed_given_back_and_cancelled(
+    web: TestClient, client: Client
+) -> None:
     assert "No message is pending" in page(web, "/topics/mail")
     submit(web, "topics/put", topic="mail", id="m", body="Hello", delay="500")
     assert "Hello" in page(web, "/topics/mail")
@@ -281,7 +313,16 @@ def test_a_viewer_sees_everything_and_changes_nothing(
     fail(client, "g", 1)
     client.queues["q"].recur("k.K", {}, 60, jid="r")
     client.topics["t"].put("m", "x")
-    for path in ("/failed", "/failed/g", "/recurring", "/recurring/r", "/recurring?new=1", "/topics", "/topics/t", "/throttles"):
+    for path in (
+        "/failed",
+        "/failed/g",
+        "/recurring",
+        "/recurring/r",
+        "/recurring?new=1",
+        "/topics",
+        "/topics/t",
+        "/throttles",
+    ):
         assert 'action="/act/' not in page(web, path)
     for what in ("failed/retry", "failed/probe", "recurring/run", "topics/put", "throttles/release"):
         assert web.post(f"/api/v1/{what}", json={}).status_code == 403

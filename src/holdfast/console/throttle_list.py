@@ -12,6 +12,7 @@ from holdfast.commands.views import ListSet
 from holdfast.console.filters import glob
 from holdfast.console.namespace_queries import Place
 from holdfast.console.queries import Page, Throttle, checked_limit, throttle
+from holdfast.errors import UsageError
 from holdfast.settings import OWN_THROTTLE
 from holdfast.wire.plans import Plan, Planner
 
@@ -42,6 +43,8 @@ def queue_throttles(ask: Planner, pattern: str, after: str, limit: int) -> Plan[
 def named_throttles(ask: Planner, after: str, limit: int) -> Plan[Page[Throttle]]:
     """Return a page of about `limit` throttles that have a limit and are not those of queues, each with its first holder."""
     size, cursor, names = checked_limit(limit), after or START, set[str]()
+    if not cursor.isdecimal():
+        raise UsageError(f"a cursor is what the page before returned, not {after!r:.80}")
     for _ in range(_MOST_CALLS):
         cursor, some = yield from ask(ThrottleNames(cursor, size))
         names |= {name for name in some if not name.startswith(OWN_THROTTLE)}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -194,7 +195,17 @@ async def of_groups(action: Action, ctx: Context, body: Groups) -> Done | Questi
         dry_run=body.dry_run,
         confirm=body.confirm,
     )
-    return await change(action, ctx, asked)
+    done = await change(action, ctx, asked)
+    is_over = isinstance(done, Done) and done.changed and not done.place
+    if is_over and len(names) == 1 and _asked_on_page_of(ctx, body.name[0]):
+        return msgspec.structs.replace(done, place="/failed")
+    return done
+
+
+def _asked_on_page_of(ctx: Context, group: str) -> bool:
+    """Return whether an action comes from the page of a group, which is gone when its jobs are."""
+    path = urlsplit(ctx.request.headers.get("referer", "")).path
+    return path.rstrip("/") == ctx.url(ctx.path("failed", group))
 
 
 class Group(Body, frozen=True, kw_only=True):
