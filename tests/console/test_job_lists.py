@@ -63,6 +63,12 @@ def test_more_tracked_jobs_than_one_call_reads_are_all_listed(console: Console, 
     assert found.counts["expired"] == len(jids[::7])
 
 
+def test_the_jobs_of_tags_are_counted_by_state(console: Console, client: Client) -> None:
+    for number in range(70):
+        client.queues["q"].put("k.K", {}, tags=["vip"], delay=0 if number < 3 else 60)
+    assert console.tag_states("vip", "none") == {"vip": {"waiting": 3, "scheduled": 61}, "none": {}}
+
+
 def test_the_relatives_of_a_job_are_found_over_several_steps(console: Console, client: Client) -> None:
     queue = client.queues["q"]
     top = queue.put("k.Top", {})

@@ -1,7 +1,7 @@
 """Lists of jobs beside a search: completed ones with their results, tracked ones with marks whose job is gone, relatives of a job."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -130,6 +130,20 @@ def _first_of(after: str) -> int:
     return check_whole(
         "cursor", int(after) if after.isdecimal() and len(after) < 9 else after or 0, 0, 1 << 30
     )
+
+
+# Tags.
+
+_OF_TAG: Final = 64
+
+
+def tag_states(ask: Planner, names: Sequence[str]) -> Plan[dict[str, Counter[str]]]:
+    """Return how many of the first 64 jobs of each tag are in each state."""
+    found: dict[str, Counter[str]] = {}
+    for name in names:
+        page = yield from ask(Scan("tagged", check_name("tag", name), None, _OF_TAG))
+        found[name] = Counter(row.state for row in page.jobs)
+    return found
 
 
 # Relatives.

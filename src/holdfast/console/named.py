@@ -1,5 +1,6 @@
 """What operators see and do with single things by name: queues of a pattern, a recurring job, a topic, a running job."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Unpack
@@ -259,6 +260,11 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
     ) -> Plan[job_lists.TrackedPage]:
         """A page of tracked jobs, with how many are in each state; marks whose job is gone are `expired`."""
         return job_lists.tracked(ask, state, after, limit)
+
+    @PlanMethod
+    def tag_states(self, ask: Planner, *tags: str) -> Plan[dict[str, Counter[str]]]:
+        """How many of the first 64 jobs of each tag are in each state."""
+        return job_lists.tag_states(ask, tags)
 
     @PlanMethod
     def family(self, ask: Planner, jid: str, most: int = job_lists.MOST_RELATIVES) -> Plan[job_lists.Family]:

@@ -125,6 +125,11 @@ class JobPage(msgspec.Struct, frozen=True):
         return 404 if self.gone else 200
 
     @property
+    def text(self) -> str:
+        """The data as indented JSON, to be edited."""
+        return _pretty(self.data).decode()
+
+    @property
     def waited(self) -> dict[int, int]:
         """How many milliseconds the job had been ready before each attempt, by the token of the attempt."""
         detail = self.detail

@@ -1,5 +1,6 @@
 """Lists of jobs that have pages of their own: completed ones, tracked ones, and those with a tag."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -61,19 +62,20 @@ async def tracked(ctx: Context, query: TrackedQuery) -> TrackedJobs:
 
 
 class TagsPage(msgspec.Struct, frozen=True):
-    """A page of tags with the number of their jobs, the most used first; `most` is the largest number on the page."""
+    """A page of tags with the number of their jobs, the most used first, and the states of the first 64 of each."""
 
     now_ms: int
     query: ListQuery
     tags: Page[tuple[str, int]]
-    most: int
+    states: Mapping[str, Mapping[str, int]]
 
 
 async def tags(ctx: Context, query: ListQuery) -> TagsPage:
     """Return a page of tags with the number of their jobs."""
     ctx.now_ms = await ctx.console.now_ms()
     found = await ctx.console.tags(after=query.after, limit=query.limit)
-    return TagsPage(ctx.now_ms, query, found, max((count for _, count in found.rows), default=0))
+    states = await ctx.console.tag_states(*(name for name, _ in found.rows))
+    return TagsPage(ctx.now_ms, query, found, states)
 
 
 class TagPage(msgspec.Struct, frozen=True):
