@@ -38,7 +38,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "jid": Field("text", "name of the job", "jid"),
     "worker": Field("text", "worker that holds the job, or ran it last", "worker"),
     "tag": Field("text", "one of the tags", "tags", "tags"),
-    "group": Field("text", "failure group", "group", "group"),
+    "group": Field("text", "failure group of a failed job", "group", "group"),
     "message": Field("text", "message of the failure", "message", "failure"),
     "data": Field("data", "value at a path in the data: data.order.id", "data", "data"),
     "is": Field("flag", "tracked, or late: past due, or the lease has ended", choices=("tracked", "late")),

@@ -1,17 +1,18 @@
 """What an operation on many jobs does: an action, its value, and the filter that names the jobs."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast, get_args
 
 import msgspec
 
-from holdfast.commands.operations import (
-    Action,
-)
+from holdfast.codecs import decode
+from holdfast.commands.job_rows import JobRow
+from holdfast.commands.operations import Action
 from holdfast.console.filters import Filter, parse
 from holdfast.console.search import STATES
-from holdfast.errors import UsageError
+from holdfast.errors import CodecError, UsageError
 from holdfast.settings import check_name, check_whole
 
 MOST_JOBS: Final = 1_000_000_000
@@ -148,3 +149,19 @@ def merged(value: object, patch: object) -> object:
         else:
             result[name] = merged(result.get(name), change)
     return result
+
+
+def pairs_of(spec: Spec, rows: Sequence[JobRow]) -> list[tuple[str, str | bytes]]:
+    """Return what an action gets for each job; data that cannot be read are left out."""
+    if spec.action in ("cancel", "delete"):  # children are mostly put later than their parents
+        return [(row.jid, "") for row in reversed(rows)]
+    if spec.action != "data":
+        return [(row.jid, "") for row in rows]
+    patch, pairs = patch_of(spec.value), list[tuple[str, str | bytes]]()
+    for row in rows:
+        try:
+            changed = msgspec.json.encode(merged(decode(row.data), patch))
+        except CodecError:
+            continue
+        pairs.append((row.jid, hashlib.sha1(row.data).hexdigest().encode() + changed))
+    return pairs

@@ -4,7 +4,6 @@ An operation is one record in the store. It goes forward in chunks: each reads t
 matches in the same call that notes how far it got. Whoever takes over continues there.
 """
 
-import hashlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from holdfast.codecs import decode
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import (
     Act,
@@ -24,7 +22,7 @@ from holdfast.commands.operations import (
     Progress,
 )
 from holdfast.console.filters import Filter
-from holdfast.console.operation_spec import APPLIES, INVERSE, Spec, check_spec, merged, patch_of
+from holdfast.console.operation_spec import APPLIES, INVERSE, Spec, check_spec, pairs_of
 from holdfast.console.search import (
     STATES,
     Chunk,
@@ -36,7 +34,7 @@ from holdfast.console.search import (
     planned,
     wants_of,
 )
-from holdfast.errors import CodecError, Refused, WrongState, refusal
+from holdfast.errors import Refused, WrongState, refusal
 from holdfast.ids import mint_jid
 from holdfast.settings import check_name
 from holdfast.wire.plans import Plan, Planner
@@ -305,7 +303,7 @@ def change_all(ask: Planner, command: Act) -> Plan[list[bool | Refused]]:
 def _act(
     ask: Planner, running: Running, looked: int, rows: Sequence[JobRow], following: Position
 ) -> Plan[int]:
-    pairs = _pairs(running.spec, rows)
+    pairs = pairs_of(running.spec, rows)
     if len(pairs) >= running.room:
         following = Position()
     cursor = str(following if following.set else _END)
@@ -326,22 +324,6 @@ def keep(ask: Planner, running: Running) -> Plan[object]:
             Act(running.spec.action, (), operation=Progress(running.id, running.runner, LEASE_MS, at))
         )
     )
-
-
-def _pairs(spec: Spec, rows: Sequence[JobRow]) -> list[tuple[str, str | bytes]]:
-    """Return what an action gets for each job; data that cannot be read are left out."""
-    if spec.action in ("cancel", "delete"):  # children are mostly put later than their parents
-        return [(row.jid, "") for row in reversed(rows)]
-    if spec.action != "data":
-        return [(row.jid, "") for row in rows]
-    patch, pairs = patch_of(spec.value), list[tuple[str, str | bytes]]()
-    for row in rows:
-        try:
-            changed = msgspec.json.encode(merged(decode(row.data), patch))
-        except CodecError:
-            continue
-        pairs.append((row.jid, hashlib.sha1(row.data).hexdigest().encode() + changed))
-    return pairs
 
 
 def _jid_step(ask: Planner, running: Running, count: int) -> Plan[int]:
