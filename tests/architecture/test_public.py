@@ -16,8 +16,8 @@ NAMES = {
     "MiddlewareMisconfigured", "Moved", "NotAllowed", "OperationNotFound", "PerformTimeout", "Queue", "QueueFull", "TooManyQueues", "DataTooLarge",
     "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Retry", "Scheduler", "StartFailed", "StoreBusy", "StoreFull",
     "StoreTimeout", "StoreUnsupported", "StoreUnavailable", "Throttle", "ThrottleNotFound", "TransportError",
-    "UnknownEvent", "UnknownKlass", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WrongState",
-    "as_completed", "current_async_job", "current_job", "gather", "generate_jid", "logger", "retry",
+    "UnknownEvent", "UnknownKlass", "UnknownName", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WrongState",
+    "as_completed", "create_app", "current_async_job", "current_job", "gather", "generate_jid", "logger", "retry",
 }  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def web(
     """Serve the web UI and its JSON API.
 
     It goes to the background, and its URL and pid are printed. Without --auth the URL has a token that works once, and is
-    then traded for a session. It listens on this machine only, unless --bind and --auth say otherwise.
+    then traded for a session. It listens on this machine only, unless --bind and --auth allow more.
     """
     serving = _serving()
     folder = serving.Folder(app_dir)

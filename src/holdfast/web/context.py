@@ -1,6 +1,6 @@
 """What loaders, actions and templates are given: the console as this user, the URLs of this mount, who asks."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
@@ -8,10 +8,8 @@ from starlette.requests import Request
 from holdfast.console.handles import AsyncConsole
 from holdfast.console.plain import stored
 from holdfast.web.paths import segment, with_query
+from holdfast.web.site import Site
 from holdfast.web.users import Role, User
-
-if TYPE_CHECKING:
-    from holdfast.web.site import Site
 
 
 class Flash(msgspec.Struct, frozen=True):
@@ -62,7 +60,7 @@ NAVIGATION: Final[tuple[tuple[str, tuple[NavLink, ...]], ...]] = (
 class Context:
     """One request: who asks, for what, and where this application is mounted."""
 
-    def __init__(self, site: "Site", request: Request, user: User) -> None:
+    def __init__(self, site: Site, request: Request, user: User) -> None:
         self.site, self.request, self.user = site, request, user
         self.console = AsyncConsole(site.client, user.name)
         self.flash: Flash | None = None

@@ -8,7 +8,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from holdfast.errors import UsageError
 from holdfast.web import formatting
-from holdfast.web.context import Context
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 
@@ -28,11 +27,11 @@ class Pages:
         self._environment.filters.update(formatting.FILTERS)
         self._environment.globals.update(formatting.GLOBALS)
 
-    def page(self, template: str, ctx: Context, page: object, **more: object) -> str:
+    def page(self, template: str, ctx: object, page: object, **more: object) -> str:
         """Return a whole page."""
         return self._environment.get_template(template).render(self._names(ctx, page, more))
 
-    def region(self, template: str, region: str, ctx: Context, page: object) -> str:
+    def region(self, template: str, region: str, ctx: object, page: object) -> str:
         """Return one region of a page: the block of that name. Raises UsageError if the page has none."""
         found = self._environment.get_template(template)
         if region not in found.blocks:
@@ -40,6 +39,6 @@ class Pages:
         context = found.new_context(self._names(ctx, page, {}))
         return "".join(found.blocks[region](context))
 
-    def _names(self, ctx: Context, page: object, more: Mapping[str, object]) -> dict[str, Any]:
+    def _names(self, ctx: object, page: object, more: Mapping[str, object]) -> dict[str, Any]:
         ui = self._environment.get_template("_macros.html").make_module({"ctx": ctx})
         return {"ctx": ctx, "page": page, "ui": ui, **more}

@@ -1,8 +1,8 @@
 """What all requests of one application share: its client, options, templates, live numbers and background work."""
 
+from importlib.metadata import version
 from typing import Any, Final
 
-import holdfast
 from holdfast.client.aio import AsyncClient
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
@@ -24,7 +24,7 @@ class Site:
 
     def __init__(self, client: AsyncClient, options: Options, table: Table) -> None:
         self.client, self.options, self.table = client, options, table
-        self.version = holdfast.__version__
+        self.version = version("holdfast")
         self.application = "holdfast"
         self.store = shown_url(client.store_url) if client.store_url else "the embedded store"
         self.files, self.pages = Files(), Pages()

@@ -14,7 +14,6 @@ from holdfast.web.users import Role
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from holdfast.web.context import Context
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -110,7 +109,7 @@ class ActionRoute(msgspec.Struct, frozen=True, kw_only=True):
     noun: str
     verb: str
     body: type[Body]
-    run: "Callable[[Context, Any], Awaitable[Done | Question]]"
+    run: Callable[..., Awaitable[Done | Question]]
     summary: str
     role: Role = "operator"
 
