@@ -19,6 +19,10 @@ TOP = TESTS.parent
 README, START = TOP / "README.md", TOP / "docs" / "start.md"
 WRITTEN = [README, *sorted(TOP.glob("docs/**/*.md"))]
 GUIDE = [page for page in WRITTEN if page.parent.name in ("guide", "recipes")]
+PAGE = 600
+"""Seconds after which a page counts as hung. The longest runs 17 commands: 11 s of CPU, of which a run of all tests on two cores
+leaves it a tenth; each command has a limit of its own (reader.SECONDS).
+"""
 READ = f"import sys; sys.path.append({str(TESTS)!r}); from reader import follow; sys.path.pop(); follow(sys.argv[1])"
 
 
@@ -48,7 +52,7 @@ def read(page: Path, directory: Path, store: Path) -> str:
         env=kept | {"HOLDFAST_DIR": str(store)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PAGE,
         check=False,
     )
     return ended.stderr if ended.returncode else ""
