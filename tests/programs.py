@@ -170,7 +170,7 @@ class Program:
             self._readers = [
                 threading.Thread(target=self._read_all, args=(name, file), daemon=True)
                 for name, file in files.items()
-                if file is not None
+                if file is not None and not file.closed
             ]
             for reader in self._readers:
                 reader.start()

@@ -34,9 +34,8 @@ ONE_OF = frozenset(
 WEIGHTS = {"valkey": 7, "process": 4, "asyncio": 2, "delayed": 3, "holdfast": 4}
 """How often a value comes, compared with one of 1."""
 
-SMALL = 2
 SHARE = 0.1
-"""A family of so many members runs whole; of a larger one so many run, and then this share of all, if that is more."""
+"""Of a family so many of its members run, one at least."""
 
 PARTS = {
     "architecture": 0.2,  # `make check` runs them all
@@ -48,6 +47,7 @@ PARTS = {
     "console": 0.3,
     "store": 0.4,
     "testing": 0.5,
+    "web": 0.3,
 }
 """Of these directories a part of the functions of each file runs."""
 
@@ -166,6 +166,4 @@ def params_of(item: Any) -> dict[str, object]:
 def count_of(members: list[Any]) -> int:
     """How many of these run."""
     share = share_of(members[0], "function")
-    if share is not None:
-        return max(1, ceil(len(members) * share))
-    return max(min(len(members), SMALL), ceil(len(members) * SHARE))
+    return max(1, ceil(len(members) * (SHARE if share is None else share)))
