@@ -13,7 +13,8 @@ from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
 from holdfast.console.operations import Operation
 from holdfast.testing.clock import StoppedClock
-from holdfast.web import User
+from holdfast.web import User, create_app
+from holdfast.web.paths import segment
 from waiting import until
 
 Browse = Callable[..., TestClient]
@@ -21,12 +22,13 @@ PAGES = (
     "/workers", "/config", "/config?tab=patterns", "/config?tab=priorities&patterns=*", "/operations", "/audit",
     "/about", "/bundle", "/api",
 )  # fmt: skip
+SAME_SITE = {"Sec-Fetch-Site": "same-origin"}
 HOSTILE = (
     "<script>alert(1)</script>",
     "'\"><b>",
     "a/b",
     "..",
-    "a%2Fb",
+    "a%b",
     "🦑 é",
     "{{7*7}}",
     "a//b/",
@@ -37,12 +39,6 @@ HOSTILE = (
 
 def seen(client: Client, name: str, *queues: str, **facts: str) -> None:
     client.run(WorkerSeen(name, {"queues": json.dumps(queues), "slots": "4", "host": "box", **facts}))
-
-
-def path_of(name: str) -> str:
-    from holdfast.web.paths import segment
-
-    return segment(name)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -76,19 +72,15 @@ def test_what_is_not_known_is_not_found(web: TestClient, page: str) -> None:
 def test_names_of_any_characters_are_texts_and_lead_to_their_page(
     web: TestClient, client: Client, name: str
 ) -> None:
-    seen(client, name, name, host=name, version=name, pool=name, pid="9" * 5000)
+    seen(client, name, name, host=name, version=name, pool=name, pid="9" * 4000)
     with Client(client.store_url, namespace=client.settings.namespace, hostname=name) as worker:
         worker.queues[name].put(name)
         [job] = worker.queues[name].pop(1)
-        for page in ("/workers", "/workers?by=version", f"/workers/{path_of(name)}?failures=1"):
+        for page in ("/workers", "/workers?by=version", f"/workers/{segment(name)}?failures=1"):
             html = web.get(page).text
-            assert (
-                "<script>alert" not in html
-                and "<b>" not in html.replace("<b>0</b>", "")
-                or name != HOSTILE[1]
-            )
-            assert f'href="/workers/{path_of(name)}"' in html or page.startswith("/workers/")
-        twin = web.get(f"/api/v1/workers/{path_of(name)}").json()
+            assert not [text for text in HOSTILE[:2] if text in html]
+            assert f'href="/workers/{segment(name)}"' in html or page.startswith("/workers/")
+        twin = web.get(f"/api/v1/workers/{segment(name)}").json()
     assert (twin["name"], [one["job"]["jid"] for one in twin["running"]]) == (name, [job.jid])
 
 
@@ -107,9 +99,12 @@ def test_a_worker_has_its_slots_its_order_of_queues_and_its_failures(web: TestCl
     ]
     assert twin["failures"]["groups"] == [["mail-Error", 1]]
     html = web.get("/workers/w?failures=1").text
-    assert "mail-Error" in html and "3 slots are free" in html
+    assert "mail-Error" in html
+    assert "3 slots are free" in html
     region = web.get("/workers/w?failures=1&fragment=worker").text
-    assert "<h1" in region and "mail-Error" not in region and "<html" not in region
+    assert "<h1" in region
+    assert "mail-Error" not in region
+    assert "<html" not in region
 
 
 def test_a_worker_without_jobs_is_not_doing_anything(web: TestClient, client: Client) -> None:
@@ -138,7 +133,7 @@ def test_workers_are_quieted_and_resumed_by_form_and_by_json(web: TestClient, cl
     seen(client, "w-0", "q", pool="process")
     seen(client, "w-1", "q", pool="process")
     done = web.post("/api/v1/workers/quiet", json={"name": ["w"]}).json()
-    assert (done["changed"], done["undo"]["fields"]["name"]) == (2, ["w-0", "w-1"])
+    assert (done["changed"], sorted(done["undo"]["fields"]["name"])) == (2, ["w-0", "w-1"])
     assert [one.quiet for one in client.workers.all()] == [True, True]
     form = web.post("/act/workers/resume", data={"name": "w-1", "back": "/workers"}, follow_redirects=False)
     assert (form.status_code, form.headers["location"]) == (303, "/workers")
@@ -190,7 +185,8 @@ def test_a_setting_changed_meanwhile_is_refused_with_both_values(web: TestClient
     body = {"name": ["heartbeat"], "value": ["60"], "seen": ["30"]}
     found = web.post("/api/v1/config/set", json=body)
     assert found.status_code == 409
-    assert "'90'" in found.json()["title"] and "'30'" in found.json()["title"]
+    assert "'90'" in found.json()["title"]
+    assert "'30'" in found.json()["title"]
     assert client.config.get("heartbeat") == 90
 
 
@@ -325,8 +321,7 @@ def operation(client: Client, **spec: Any) -> Operation:
 
 
 def test_an_operation_has_its_numbers_and_is_undone(web: TestClient, client: Client) -> None:
-    for number in range(3):
-        client.queues["q"].put("k.K", {"n": number})
+    jids = [client.queues["q"].put("k.K", {"n": number}) for number in range(3)]
     done = operation(client, action="priority", filter="queue:q", value="7")
     twin = web.get(f"/api/v1/operations/{done.id}").json()
     assert (twin["operation"]["changed"], twin["operation"]["spec"]["who"]) == (3, "ada@box")
@@ -336,7 +331,7 @@ def test_an_operation_has_its_numbers_and_is_undone(web: TestClient, client: Cli
         lambda: web.get(f"/api/v1/operations/{undone['operation']}").json()["operation"]["state"] == "done",
         "undone",
     )
-    assert [job.priority for job in client.queues["q"].peek(3)] == [0, 0, 0]
+    assert [client.jobs[jid].priority for jid in jids] == [0, 0, 0]
     assert web.post("/api/v1/operations/undo", json={"id": done.id}).status_code == 409
     assert "was undone" in web.get(f"/operations/{done.id}").text
 
@@ -363,27 +358,29 @@ def test_an_unknown_operation_is_not_found(web: TestClient, verb: str) -> None:
     assert web.post(f"/api/v1/operations/{verb}", json={}).status_code == 400
 
 
+@pytest.mark.slow
 def test_an_operation_whose_application_ended_is_finished_by_another_one_and_changes_each_job_once(
     browse: Browse, client: Client
 ) -> None:
     clock = StoppedClock(client)
     clock.start()
-    jids = [client.queues["q"].put("k.K", {"n": number}) for number in range(400)]
-    with browse() as first:
+    jids = [client.queues["q"].put("k.K", {"n": number}) for number in range(160)]
+    with TestClient(create_app(client), headers=SAME_SITE) as first:
         body = {"q": "queue:q", "value": "later", "rate": 40}
         id = first.post("/api/v1/jobs/move", json=body).json()["operation"]
         until(lambda: client.queues["later"].counts["waiting"], "some jobs were moved")
     begun = Console(client).operation(id)
-    assert begun.state == "running" and 0 < begun.changed < 400
+    assert begun.state == "running"
+    assert 0 < begun.changed < 160
     clock.advance(seconds=31)  # its lease has ended
     second = browse()
     assert second.get("/operations").status_code == 200
     until(lambda: Console(client).operation(id).state == "done", "another application has finished it", 60)
     done = Console(client).operation(id)
-    assert (done.changed, done.same, done.refused) == (400, 0, 0)
-    moves = [sum(line["what"] == "moved" for line in client.jobs[jid].history) for jid in jids]
-    assert moves in ([1] * 400, [0] * 400)
-    assert client.queues["later"].counts["waiting"] == 400
+    assert (done.changed, done.same, done.refused) == (160, 0, 0)
+    moves = [[line["what"] for line in client.jobs[jid].history].count("put") for jid in jids]
+    assert moves == [2] * 160  # once by its client, once into the other queue
+    assert client.queues["later"].counts["waiting"] == 160
 
 
 def test_the_audit_log_is_read_by_pages_and_searched(web: TestClient, client: Client) -> None:
@@ -395,7 +392,8 @@ def test_the_audit_log_is_read_by_pages_and_searched(web: TestClient, client: Cl
     found = web.get("/api/v1/audit", params={"who": "🦑"}).json()
     assert [line["target"] for line in found["lines"]["rows"]] == ["🦑 é"]
     html = web.get("/audit").text
-    assert "<script>alert" not in html and "{{7*7}}" in html
+    assert "<script>alert" not in html
+    assert "{{7*7}}" in html
 
 
 def test_data_in_the_audit_log_and_in_operations_are_masked(browse: Browse, client: Client) -> None:
@@ -406,7 +404,8 @@ def test_data_in_the_audit_log_and_in_operations_are_masked(browse: Browse, clie
     done = operation(client, action="data", filter="queue:q", value='{"password": "s3cret"}')
     for page in ("/audit", f"/operations/{done.id}", "/operations", "/bundle"):
         for shown in (web.get(page).text, web.get("/api/v1" + page).text):
-            assert "s3cret" not in shown and "4111111111111111" not in shown
+            assert "s3cret" not in shown
+            assert "4111111111111111" not in shown
 
 
 # About, the bundle, the API.
@@ -414,10 +413,13 @@ def test_data_in_the_audit_log_and_in_operations_are_masked(browse: Browse, clie
 
 def test_about_shows_the_store_the_licences_and_runs_the_doctor(web: TestClient) -> None:
     twin = web.get("/api/v1/about?doctor=1").json()
-    assert twin["report"]["findings"] and {"htmx", "inter", "jbmono", "uplot"} <= set(twin["licences"])
+    assert twin["report"]["findings"]
+    assert {"htmx", "inter", "jbmono", "uplot"} <= set(twin["licences"])
     assert twin["installation"]["store"].split()[0] in ("Valkey", "Redis")
     html = web.get("/about?doctor=1").text
-    assert "leftovers" in html and "Permission to use" in html and "openapi.json" in html
+    assert "leftovers" in html
+    assert "Permission to use" in html
+    assert "openapi.json" in html
 
 
 def test_the_bundle_has_no_data_and_no_messages(web: TestClient, client: Client) -> None:

@@ -15,13 +15,14 @@ _REF: Final = "#/components/schemas/{name}"
 
 def openapi(table: Table, ctx: "Context") -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of an application."""
-    kinds = [action.body for action in table.actions.values()] + [Done]
-    _, components = msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)
+    kinds = list(dict.fromkeys([*(action.body for action in table.actions.values()), Done]))
+    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    bodies = dict(zip(kinds, schemas, strict=True))  # two modules may have bodies of one name
     paths: dict[str, Any] = {}
     for view in table.views:
         paths.setdefault(view.path, {})["get"] = _read(view)
     for action in table.actions.values():
-        paths.setdefault(f"/{action.noun}/{action.verb}", {})["post"] = _write(action)
+        paths.setdefault(f"/{action.noun}/{action.verb}", {})["post"] = _write(action, bodies[action.body])
     return {
         "openapi": "3.1.0",
         "info": {"title": "holdfast", "version": ctx.version},
@@ -65,8 +66,7 @@ def _read(view: View) -> dict[str, Any]:
     }
 
 
-def _write(action: ActionRoute) -> dict[str, Any]:
-    body = {"$ref": _REF.format(name=action.body.__name__)}
+def _write(action: ActionRoute, body: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "operationId": f"{action.verb}_{action.noun}".replace("-", "_"),
         "summary": action.summary,
