@@ -277,6 +277,7 @@ def test_messages_are_put_delivered_postponed_given_back_and_cancelled(
 def test_limits_are_set_undone_and_deleted(web: TestClient, client: Client) -> None:
     client.queues["q"].put("k.K")
     done = act(web, "throttles/set", id="ql:q:q", maximum=3)
+    assert done["text"] == "Queue q: at most 3 at once."
     assert done["undo"] == {"noun": "throttles", "verb": "delete", "fields": {"id": "ql:q:q"}}
     submit(web, "throttles/set", id="ql:q:q", maximum="5", seen="3")
     act(web, "throttles/set", 409, id="ql:q:q", maximum=7, seen=3)

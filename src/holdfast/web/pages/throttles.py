@@ -97,7 +97,8 @@ async def set_limit(ctx: Context, body: Limit) -> Done:
             f"the maximum of {body.id:.200} was changed to {before.maximum} meanwhile; it was {body.seen}",
             "HF_WRONG_STATE",
         )
-    maximum = await ctx.console.set_throttle(body.id, body.maximum, body.seconds)
+    await ctx.console.set_throttle(body.id, body.maximum, body.seconds)
+    maximum = before.maximum if body.maximum is None else body.maximum
     text = f"{_shown(body.id)}: {f'at most {maximum} at once' if maximum else 'no limit'}"
     text += f", for {body.seconds:g} s." if body.seconds else "."
     return _done(text, body.id, True, undo=None if body.seconds else _repeal(body.id, before))
