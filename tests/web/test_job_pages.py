@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from holdfast import Client
 from holdfast.console.handles import Console
 from holdfast.web import User
-from holdfast.web.pages.job import arguments_of, moments_of
+from holdfast.web.pages.job_facts import arguments_of, moments_of
 from holdfast.web.pages.jobs import narrowed, neutral
 from holdfast.web.paths import segment
 from holdfast.web.tracebacks import parts_of
@@ -47,8 +47,7 @@ def fail(client: Client, queue: str = "mail") -> str:
 
 
 def act(web: TestClient, verb: str, noun: str = "jobs", **fields: Any) -> Any:
-    found = web.post(f"/act/{noun}/{verb}", data=fields, headers=BY_SCRIPT)
-    return found
+    return web.post(f"/act/{noun}/{verb}", data=fields, headers=BY_SCRIPT)
 
 
 def api(web: TestClient, verb: str, **fields: Any) -> Any:
@@ -217,6 +216,7 @@ def test_what_is_known_of_a_job_that_is_gone_is_shown_with_404(web: TestClient, 
     assert page.status_code == 404
     assert "was canceled, or expired" in page.text
     assert "ada@box" in page.text
+    assert "ada@box" in web.get(f"/jobs/{jid}?fragment=job").text
     twin = web.get(f"/api/v1/jobs/{jid}")
     assert (twin.status_code, twin.json()["status"]) == (404, 404)
 
@@ -358,7 +358,7 @@ def test_a_value_that_is_missing_and_a_deletion_are_asked_for(web: TestClient, c
     asked = act(web, "move", jid=jids[0])
     assert 'name="value"' in asked.text
     assert 'name="confirm" value="yes"' in asked.text
-    assert "Cancel 2 jobs?" in act(web, "cancel", jid=jids).text
+    assert "Cancel 2 jobs?" in web.post("/act/jobs/cancel", data={"jid": jids}).text
     alone = web.post("/act/jobs/cancel", data={"jid": jids[0], "back": "/jobs?q=x"})
     assert "Cancel this job?" in alone.text
     assert 'href="/jobs?q=x"' in alone.text

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import msgspec
 from starlette.responses import Response
 
-from holdfast.client.reasons import Check
 from holdfast.client.stacks import UNDER_WAY, LiveStack
 from holdfast.commands.admin import AuditLine
 from holdfast.commands.jobs import Outcome
@@ -15,14 +14,23 @@ from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.filters import term
 from holdfast.console.job_lists import Family
 from holdfast.console.job_queries import Attempt, JobDetail, last_line, logged
-from holdfast.console.operation_spec import APPLIES
 from holdfast.console.plain import stored
 from holdfast.console.queries import Throttle
 from holdfast.errors import HoldfastError, JobNotFound, UsageError
-from holdfast.models import HistoryEntry, JobFacts
+from holdfast.models import JobFacts
 from holdfast.web.context import Context
 from holdfast.web.gate import wants_json
 from holdfast.web.pages.job_actions import digest_of
+from holdfast.web.pages.job_facts import (
+    Fix,
+    Moment,
+    actions_of,
+    arguments_of,
+    data_at,
+    fixes_of,
+    moments_of,
+    waited_ms,
+)
 from holdfast.web.recipes import Recipe, recipe
 from holdfast.web.tracebacks import Part, parts_of
 from holdfast.web.views import ActionRoute, View
@@ -46,28 +54,6 @@ class JobQuery(msgspec.Struct, frozen=True):
     first: int = 0
     second: int = 0
     raw: Literal["", "data", "result", "message"] = ""
-
-
-class Fix(msgspec.Struct, frozen=True):
-    """What helps where a check blocks: an action, or a page."""
-
-    label: str
-    noun: str = ""
-    verb: str = ""
-    fields: Mapping[str, Any] = {}
-    path: str = ""
-
-
-class Moment(msgspec.Struct, frozen=True):
-    """A job as it was after a line of its history, the first line being 1; `data` are None where they are not known."""
-
-    line: int
-    when_ms: int
-    state: str
-    queue: str
-    worker: str
-    attempt: int
-    data: Any = None
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -253,102 +239,7 @@ def _pretty(value: Any) -> bytes:
     return json.dumps(value, indent=2, ensure_ascii=False).encode(errors="replace")
 
 
-# What is derived from the facts of a job.
-
-
-def arguments_of(value: Any) -> tuple[tuple[str, Any], ...] | None:
-    """Return the arguments of a function job by name, those without a name by their place; None for any other job."""
-    if not isinstance(value, dict) or not value.keys() <= {"args", "kwargs"} or not value:
-        return None
-    members = cast("dict[str, Any]", value)
-    args, kwargs = members.get("args", []), members.get("kwargs", {})
-    if not isinstance(args, list) or not isinstance(kwargs, dict):
-        return None
-    places = [(str(at), one) for at, one in enumerate(args, 1)]
-    return (*places, *cast("dict[str, Any]", kwargs).items())
-
-
-_ALWAYS: Final = ("move", "track", "tag")
-_BY_STATE: Final = ("retry", "run", "expire", "delay", "priority", "retries", "data", "cancel", "delete")
-
-
-def actions_of(state: str) -> tuple[str, ...]:
-    """Return the actions that make sense in a state: a failed job is deleted, any other open one cancelled."""
-    found = [action for action in _BY_STATE if state in APPLIES[action]]
-    found.remove("cancel" if state == "failed" else "delete") if {"cancel", "delete"} <= set(found) else None
-    return (*found, *_ALWAYS)
-
-
-_STATE_AFTER: Final[Mapping[str, str]] = {
-    "put": "waiting",
-    "advanced": "waiting",
-    "popped": "running",
-    "throttled": "throttled",
-    "done": "complete",
-    "failed": "failed",
-    "failed-retries": "failed",
-    "retried": "waiting",
-    "timed-out": "waiting",
-    "preempted": "waiting",
-    "crashed": "waiting",
-    "lost": "waiting",
-    "unknown": "waiting",
-}
-_OF_QUEUE: Final = ("put", "advanced", "popped")
-
-
-def moments_of(facts: JobFacts) -> tuple[Moment, ...]:
-    """Return the job as it was after each line of its history, the first line first."""
-    found: list[Moment] = []
-    state, queue, worker, attempt = "waiting", facts.queue, "", 0
-    for at, line in enumerate(facts.history, 1):
-        if line.what in _STATE_AFTER:
-            state = _STATE_AFTER[line.what]
-            queue = line.name if line.what in _OF_QUEUE and line.name else queue
-            worker = line.worker if state == "running" else ""
-            attempt = line.attempt or attempt
-        found.append(Moment(at, line.when_ms, state, queue, worker, attempt, _data_at(facts, state, attempt)))
-    return tuple(found)
-
-
-def _data_at(facts: JobFacts, state: str, attempt: int) -> Any:
-    """Return the data that a job had in an attempt: those kept with that attempt or the next one kept, else those of now."""
-    begun = attempt if state == "running" else attempt + 1
-    return stored(next((data for number, data in facts.earlier if number >= begun), facts.data))
-
-
-def fixes_of(detail: JobDetail) -> dict[str, Fix]:
-    """Return what helps against the checks that block, by check, where this application can do it."""
-    found = {
-        one.check: _fix(one, detail.facts) for one in detail.explanation.checks if one.verdict == "blocks"
-    }
-    return {check: fix for check, fix in found.items() if fix is not None}
-
-
-def _fix(check: Check, facts: JobFacts) -> Fix | None:
-    one = {"jid": [facts.jid]}
-    if check.check == "dependencies":
-        parents = [str(row["jid"]) for row in check.facts["parents"]]
-        first = next(iter((*check.facts["failed"], *parents)), "")
-        return Fix("Open the job it waits for", path=first) if first else None
-    if check.check == "throttles":
-        return _throttle_fix(check, facts)
-    if check.check == "workers":
-        quiet = [str(row["name"]) for row in check.facts["workers"] if row["quiet"]]
-        return Fix("Resume its workers", "workers", "resume", {"name": quiet}) if quiet else None
-    return {
-        "failure": Fix("Retry", "jobs", "retry", one),
-        "due": Fix("Run now", "jobs", "run", one),
-        "lease": Fix("Time out", "jobs", "expire", one),
-        "pause": Fix(f"Resume {facts.queue}", "queues", "resume", {"name": [facts.queue]}),
-    }.get(check.check)
-
-
-def _throttle_fix(check: Check, facts: JobFacts) -> Fix | None:
-    full = [str(row["id"]) for row in check.facts["throttles"] if row["used"] >= row["maximum"] > 0]
-    if full:
-        return Fix("Open the throttle", noun="throttle", path=full[0])
-    return Fix("Put it again", "jobs", "move", {"jid": [facts.jid], "value": facts.queue})
+# Ways elsewhere, and jobs like it.
 
 
 def _recipes(ctx: Context, facts: JobFacts) -> tuple[Recipe, ...]:
@@ -384,7 +275,7 @@ def _comparison(detail: JobDetail, query: JobQuery) -> Comparison:
     except KeyError as error:
         raise UsageError(f"this job has no attempt {error}") from None
     rows = [(label, read(first), read(second)) for label, read in _COMPARED]
-    data = [_data_at(detail.facts, "running", one.number) for one in (first, second)]
+    data = [data_at(detail.facts, "running", one.number) for one in (first, second)]
     kept = (data[0], data[1]) if detail.facts.earlier else None
     return Comparison(first, second, tuple(rows), kept)
 
@@ -395,12 +286,6 @@ _COMPARED: Final[Sequence[tuple[str, Callable[[Attempt], str]]]] = (
     ("Group", lambda one: one.name),
     ("Reason", lambda one: one.reason),
 )
-
-
-def waited_ms(history: Sequence[HistoryEntry], attempt: Attempt) -> int:
-    """Return how long a job had been ready before an attempt, as far as its history shows that."""
-    before = [line.when_ms for line in history if line.when_ms <= attempt.start_ms and line.what != "popped"]
-    return attempt.start_ms - max(before, default=attempt.start_ms)
 
 
 VIEWS: Final = (

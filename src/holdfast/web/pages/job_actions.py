@@ -164,11 +164,10 @@ def _inputs(action: str, value: str) -> tuple[tuple[str, str, str], ...]:
 def _question_of_some(action: Action, ctx: Context, body: Change) -> Question | None:
     """Return the question before a change of some jobs, None where there is nothing to ask.
 
-    A button with a script asks by itself before it deletes a single job.
+    With a script the buttons ask by themselves before jobs are deleted.
     """
     inputs, count = _inputs(action, body.value), len(body.jid)
-    alone = count == 1 and "hx-request" in ctx.request.headers
-    deletes = action in _DELETES and not alone
+    deletes = action in _DELETES and "hx-request" not in ctx.request.headers
     if body.confirm or not (inputs or deletes or count > _INLINE):
         return None
     jobs = "this job" if count == 1 else f"{count} jobs"
