@@ -60,7 +60,7 @@ def status_of(error: Exception) -> int:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-def create_app(client: object = None, **options: Unpack[AppOptions]) -> ASGIApp:
+def create_app(client: object = None, **options: Unpack[AppOptions]) -> "Application":
     """Return the web application as an ASGI application, to be run or mounted below any path.
 
     `client` is a client, whose store and namespace are used, a URL, or nothing: then HOLDFAST_URL, REDIS_URL or the embedded
@@ -78,7 +78,19 @@ def create_app(client: object = None, **options: Unpack[AppOptions]) -> ASGIApp:
         app.add_exception_handler(kind, faces.error)
     app.add_exception_handler(TooLarge, faces.too_large)
     app.state.site = site
-    return Gate(app, checked)
+    return Application(app, site)
+
+
+class Application(Gate):
+    """The web application. A host that does not report its end to what it mounts calls `close` in its own shutdown."""
+
+    def __init__(self, app: ASGIApp, site: Site) -> None:
+        super().__init__(app, site.options)
+        self._site = site
+
+    async def close(self) -> None:
+        """End the background work and close the connections, in the event loop in which it served."""
+        await self._site.close()
 
 
 def create_wsgi_app(client: object = None, **options: Unpack[AppOptions]) -> Any:
