@@ -51,7 +51,7 @@ class Mask:
             changed = {name: self._within(one, name in _TEXTS) for name, one in fields.items()}
             return msgspec.structs.replace(value, **changed)
         if isinstance(value, tuple):
-            parts: tuple[Any, ...] = value
+            parts = cast("tuple[object, ...]", value)
             return tuple([self._within(one, is_text) for one in parts])
         if isinstance(value, bytes):
             return msgspec.json.encode(self(stored(value))) if value else value
@@ -70,7 +70,7 @@ class Mask:
             members = cast("dict[str, Any]", value)
             return {name: self._masked(one, (*path, name), depth + 1) for name, one in members.items()}
         if isinstance(value, list):
-            elements: list[Any] = value
+            elements = cast("list[object]", value)
             return [self._masked(one, path, depth + 1) for one in elements]
         return value
 
