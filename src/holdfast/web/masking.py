@@ -51,7 +51,8 @@ class Mask:
             changed = {name: self._within(one, name in _TEXTS) for name, one in fields.items()}
             return msgspec.structs.replace(value, **changed)
         if isinstance(value, tuple):
-            return tuple([self._within(one, is_text) for one in value])
+            parts = cast("tuple[object, ...]", value)
+            return tuple([self._within(one, is_text) for one in parts])
         if isinstance(value, bytes):
             return msgspec.json.encode(self(stored(value))) if value else value
         if isinstance(value, Mapping):
@@ -69,7 +70,8 @@ class Mask:
             members = cast("dict[str, Any]", value)
             return {name: self._masked(one, (*path, name), depth + 1) for name, one in members.items()}
         if isinstance(value, list):
-            return [self._masked(one, path, depth + 1) for one in value]
+            elements = cast("list[object]", value)
+            return [self._masked(one, path, depth + 1) for one in elements]
         return value
 
     def _hides(self, path: tuple[str, ...]) -> bool:

@@ -42,7 +42,8 @@ def arguments_of(value: Any) -> tuple[tuple[str, Any], ...] | None:
     args, kwargs = members.get("args", []), members.get("kwargs", {})
     if not isinstance(args, list) or not isinstance(kwargs, dict):
         return None
-    places = [(str(at), one) for at, one in enumerate(args, 1)]
+    values = cast("list[object]", args)
+    places = [(str(at), one) for at, one in enumerate(values, 1)]
     return (*places, *cast("dict[str, Any]", kwargs).items())
 
 
