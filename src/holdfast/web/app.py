@@ -177,6 +177,7 @@ class Faces:
             region = request.query_params.get("fragment")
             if region is not None:
                 return HTMLResponse(self.site.pages.region(view.template, region, ctx, found))
+            await self.site.hub.first_numbers()
             ctx.flash = _flash_of(request)
             html = self.site.pages.page(view.template, ctx, found)
             response = HTMLResponse(html, getattr(found, "http_status", 200))

@@ -104,6 +104,11 @@ class Hub:
         for stream in self._streams:
             stream.send("op", {"id": id, "done": done, "of": of})
 
+    async def first_numbers(self) -> None:
+        """Wait for the numbers if there are none yet, so that the first page has them."""
+        if not self.counters and not self.is_away:
+            await self._awake()
+
     async def snapshot(self, since: int) -> dict[str, Any]:
         """Return everything for a browser that polls: the numbers, and what changed since a version."""
         await self._awake()
