@@ -261,3 +261,19 @@ def test_a_server_of_another_user_is_not_talked_to(home: Path) -> None:
             resp.call(str(place), "PING")
         stranger.kill()
     home.chmod(0o700)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_a_directory_on_a_read_only_disk_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,size=1m", "none", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this machine allows no mounts")
+    try:
+        words = [sys.executable, "-m", "holdfast.cli.main", "store", "start", "--dir", str(disk / "store")]
+        found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert (found.returncode, found.stderr.count("\n")) == (2, 1)
+        assert f"{disk}/store cannot hold a store: Read-only file system" in found.stderr
+    finally:
+        subprocess.run(["umount", disk], check=True)
