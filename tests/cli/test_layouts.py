@@ -157,8 +157,9 @@ OTHERS = {
 """Commands whose output differs each time, or is no picture; and where they are tested."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def scratch() -> Iterator[ScratchStore]:
+    """A store for each test: its core remembers that a minute of a queue was noted, and the clock of the next test begins earlier."""
     with ScratchStore() as store:
         yield store
 
@@ -167,7 +168,6 @@ def scratch() -> Iterator[ScratchStore]:
 @pytest.mark.parametrize("form", COLUMNS)
 def test_each_command_prints_what_its_layout_shows(scratch: ScratchStore, tmp_path: Path, form: str) -> None:
     with Client(scratch.url, namespace=layout_store.NAMESPACE) as client:
-        client.redis.flushall()
         layout_store.make(client)
     (tmp_path / "jobs.jsonl").write_text('{"jid": "in-1", "queue": "slow", "klass": "K"}\n')
     (tmp_path / "settings.json").write_text('{"heartbeat": 30}')
