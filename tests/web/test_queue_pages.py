@@ -14,7 +14,16 @@ from holdfast.web.pages.queues import TABS
 from holdfast.web.paths import segment
 
 Browse = Callable[..., TestClient]
-HOSTILE = ("<script>alert(1)</script>", "a/b", "..", "🐙 octopus", "{{7*7}}", "it's \"quoted\"", "a//b/", "x\u202ey")
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "a/b",
+    "..",
+    "🐙 octopus",
+    "{{7*7}}",
+    'it\'s "quoted"',
+    "a//b/",
+    "x\u202ey",
+)
 HTML = {"Accept": "text/html"}
 
 
@@ -64,7 +73,9 @@ def test_an_empty_store_says_what_would_be_here(web: TestClient, path: str) -> N
     assert "holdfast put NAME --queue QUEUE" in text
 
 
-def test_the_overview_shows_numbers_queues_groups_and_workers(web: TestClient, client: Client, mail: str) -> None:
+def test_the_overview_shows_numbers_queues_groups_and_workers(
+    web: TestClient, client: Client, mail: str
+) -> None:
     client.job(client.queues["mail"].put("jobs.tracked", {})).track()
     html = page(web, "/")
     text = shown(html)
@@ -259,13 +270,28 @@ def test_nothing_is_paused_if_one_queue_is_not_known(web: TestClient, client: Cl
 
 def test_jobs_are_put_by_the_name_of_their_code(web: TestClient, client: Client) -> None:
     status, place = by_form(
-        web, "put", queue="mail", code="shop.welcome", data='{"user": 7}', priority="5", delay="", tags="vip, eu", retries="2"
+        web,
+        "put",
+        queue="mail",
+        code="shop.welcome",
+        data='{"user": 7}',
+        priority="5",
+        delay="",
+        tags="vip, eu",
+        retries="2",
     )
     assert status == 303
     assert place.startswith("/jobs/")
     job = client.job(place.removeprefix("/jobs/"))
-    assert (job.klass_name, job.priority, job.retries_left, sorted(job.tags)) == ("shop.welcome", 5, 2, ["eu", "vip"])
-    done = by_json(web, "put", queue="mail", code="shop.Order", kind="class", data="[1]", tag=["a,b"], delay=60)
+    assert (job.klass_name, job.priority, job.retries_left, sorted(job.tags)) == (
+        "shop.welcome",
+        5,
+        2,
+        ["eu", "vip"],
+    )
+    done = by_json(
+        web, "put", queue="mail", code="shop.Order", kind="class", data="[1]", tag=["a,b"], delay=60
+    )
     job = client.job(done["result"]["jid"])
     assert (job.state, list(job.tags), job.retries_left) == ("scheduled", ["a,b"], 5)
 
@@ -294,7 +320,13 @@ def test_limits_are_set_and_removed(web: TestClient, client: Client, mail: str) 
     for option, text in (("max-waiting", "500"), ("max-losses", "2"), ("heartbeat", "45"), ("throttle", "7")):
         assert by_form(web, "set", name="mail", option=option, value=text)[0] == 303
     limits = twin(web, "/queues/mail?tab=settings")["limits"]
-    assert limits == {"max_waiting": "500", "max_losses": "2", "heartbeat": "45", "throttle": "7", "lease": 45.0}
+    assert limits == {
+        "max_waiting": "500",
+        "max_losses": "2",
+        "heartbeat": "45",
+        "throttle": "7",
+        "lease": 45.0,
+    }
     for option in ("max-waiting", "max-losses", "heartbeat", "throttle"):
         assert by_json(web, "set", name="mail", option=option, value="")["status"] == 200
     limits = twin(web, "/queues/mail?tab=settings")["limits"]
@@ -303,7 +335,14 @@ def test_limits_are_set_and_removed(web: TestClient, client: Client, mail: str) 
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("max-waiting", "0"), ("max-waiting", "many"), ("max-losses", 300), ("heartbeat", "-1"), ("throttle", "x"), ("colour", 1)],
+    [
+        ("max-waiting", "0"),
+        ("max-waiting", "many"),
+        ("max-losses", 300),
+        ("heartbeat", "-1"),
+        ("throttle", "x"),
+        ("colour", 1),
+    ],
 )
 def test_limits_that_cannot_be_are_refused(web: TestClient, mail: str, option: str, value: object) -> None:
     assert by_json(web, "set", name="mail", option=option, value=value)["status"] == 400

@@ -102,7 +102,7 @@ def steps(
     """Return what happened in several queues together in each of the last `columns` steps."""
     values = {
         name: tuple(
-            sum(column)
+            float(sum(column))
             for column in zip(
                 *(rates(series, name, end_ms, step_ms, columns) for series in lines or [()]), strict=True
             )

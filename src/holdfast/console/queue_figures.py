@@ -11,7 +11,7 @@ from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.queues import GetStats, ThrottleFacts, ThrottleGet
 from holdfast.commands.recurring import RecurGet, RecurringFacts
-from holdfast.commands.views import ListSet, Minutes
+from holdfast.commands.views import Entry, ListSet, Minutes
 from holdfast.console.charts import Steps, added, steps
 from holdfast.console.filter_values import Exact
 from holdfast.console.filters import parse
@@ -207,8 +207,10 @@ def _uses(shard: Shard, lists: Iterable[Sequence[str]]) -> Plan[dict[str, Thrott
     }
 
 
-def _use(facts: ThrottleFacts, holders: Sequence[Any]) -> ThrottleUse:
-    return ThrottleUse(facts, *((holders[0].member, round(float(holders[0].score))) if holders else ()))
+def _use(facts: ThrottleFacts, holders: Sequence[Entry]) -> ThrottleUse:
+    if not holders:
+        return ThrottleUse(facts)
+    return ThrottleUse(facts, holders[0].member, round(float(holders[0].score)))
 
 
 def recurring_of(ask: Planner, queue: str, after: str, limit: int) -> Plan[Page[RecurringFacts]]:
