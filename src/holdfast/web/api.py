@@ -20,7 +20,7 @@ def openapi(table: Table, ctx: "Context") -> dict[str, Any]:
     bodies = dict(zip(kinds, schemas, strict=True))  # two modules may have bodies of one name
     paths: dict[str, Any] = {}
     for view in table.views:
-        paths.setdefault(view.path, {})["get"] = _read(view)
+        paths.setdefault(view.twin, {})["get"] = _read(view)
     for action in table.actions.values():
         paths.setdefault(f"/{action.noun}/{action.verb}", {})["post"] = _write(action, bodies[action.body])
     return {

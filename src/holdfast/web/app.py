@@ -130,10 +130,8 @@ class Faces:
             Route("/api/v1/{noun}/{verb}", self._guarded(self._json_action), methods=["POST"]),
         ]
         for view in pages.TABLE.views:
-            path = view.path.replace("{name}", "{name:path}")
-            for shown in dict.fromkeys((path, path.rstrip("/") + "/")):
-                found.append(Route("/api/v1" + shown, self._guarded(self._twin(view), view.role)))
-                found.append(Route(shown, self._guarded(self._page(view), view.role)))
+            found += _routes("/api/v1" + view.twin, self._guarded(self._twin(view), view.role))
+            found += _routes(view.path, self._guarded(self._page(view), view.role))
         found.append(Route("/{path:path}", self._guarded(self._nowhere), methods=["GET", "POST"]))
         return found
 
@@ -170,7 +168,8 @@ class Faces:
                 "application/json" in request.headers.get("accept", "")
                 and "text/html" not in request.headers["accept"]
             ):
-                return RedirectResponse(ctx.url("/api/v1" + ctx.place, **dict(request.query_params)), 303)
+                twin = view.twin if view.path == "/" else ctx.place
+                return RedirectResponse(ctx.url("/api/v1" + twin, **dict(request.query_params)), 303)
             found = await self._load(view, ctx)
             if isinstance(found, Response):
                 return found
@@ -318,6 +317,12 @@ class Faces:
             return problem(request.scope, status, sentence)
         html = self.site.pages.page("error.html", ctx, {"status": status, "text": sentence})
         return HTMLResponse(html, status)
+
+
+def _routes(path: str, handle: Handler) -> list[BaseRoute]:
+    """Return the routes of a path, with and without a slash at its end; a name in it may have any characters."""
+    shown = path.replace("{name}", "{name:path}")
+    return [Route(one, handle) for one in dict.fromkeys((shown, shown.rstrip("/") + "/"))]
 
 
 def _own_place(ctx: Context, back: str) -> str:

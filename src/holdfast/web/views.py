@@ -25,7 +25,7 @@ class NoQuery(msgspec.Struct, frozen=True):
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """A page and its JSON twin.
 
-    `path` is that of the page, and below `/api/v1` that of the twin; `{name}` in it is a name of any characters, as the last
+    `path` is that of the page, `twin` that of the twin below `/api/v1`; `{name}` in it is a name of any characters, as the last
     segment. `load` is called with the context, the name if there is one, and the query; it returns what the template and the JSON show,
     with the status of the response as its `http_status` if that is not 200, or a response, such as a file.
     """
@@ -36,6 +36,11 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     query: type[msgspec.Struct] = NoQuery
     role: Role = "viewer"
+
+    @property
+    def twin(self) -> str:
+        """The path of the JSON twin below `/api/v1`; that of the first page has a name there."""
+        return "/overview" if self.path == "/" else self.path
 
     @property
     def name(self) -> str:
