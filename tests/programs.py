@@ -209,7 +209,7 @@ def popen(
     start_new_session: bool = False,
     text: bool = False,
 ) -> Any:
-    """`subprocess.Popen` for `[sys.executable, …]`."""
+    """`subprocess.Popen` for `[sys.executable, …]`. A session of its own has its standard input as its terminal, if it is one."""
     env = os.environ if env is None else env
     if is_plain(words, env) and stdin != subprocess.PIPE:
         return Program(words, cwd, env, (stdin, stdout, stderr), start_new_session, text)

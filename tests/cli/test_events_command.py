@@ -1,6 +1,5 @@
 """`holdfast events`, as a process that follows a namespace while the test changes it."""
 
-import fcntl
 import json
 import os
 import pty
@@ -8,7 +7,6 @@ import select
 import signal
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any
@@ -176,9 +174,7 @@ def test_it_ends_when_nobody_reads_its_output_any_more(follow: Start) -> None:
 def test_ctrl_c_on_a_terminal_ends_it_cleanly(client: Client, follow: Start) -> None:
     ours, theirs = pty.openpty()
     jid = client.queues["mail"].put("shop.Order", jid="a\u202eb")
-    following = follow(
-        "--jid", jid, stdin=theirs, stdout=theirs, start_new_session=True, preexec_fn=own_terminal
-    )
+    following = follow("--jid", jid, stdin=theirs, stdout=theirs, start_new_session=True)
     os.close(theirs)
     client.jobs[jid].move("next")
     shown = ""
@@ -190,11 +186,6 @@ def test_ctrl_c_on_a_terminal_ends_it_cleanly(client: Client, follow: Start) -> 
     os.close(ours)
     assert following.stderr is not None
     assert following.stderr.read() == ""
-
-
-def own_terminal() -> None:
-    """Make standard input the terminal of this process, whose keys become signals."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def test_hostile_names_stay_printable(client: Client, follow: Start) -> None:
