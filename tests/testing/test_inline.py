@@ -77,18 +77,18 @@ def test_puts_side_by_side_do_not_count_as_one_inside_the_other():
 
         @client.job(queue="mail", name="inline.note77")
         async def note(number):
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001 * (number % 7))
             done.append(number)
 
         async def story():
             worker = AsyncLocalWorker(client)
             async with worker.inline():
-                await asyncio.gather(*[note.put(number) for number in range(40)])
+                await asyncio.gather(*[note.put(number) for number in range(120)])
             await worker.close()
             await client.close()
 
         asyncio.run(story())
-    assert sorted(done) == list(range(40))
+    assert sorted(done) == list(range(120))
 
 
 def test_many_puts_perform_many(crew):

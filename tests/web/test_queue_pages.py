@@ -39,7 +39,7 @@ def shown(html: str) -> str:
 
 
 def twin(web: TestClient, path: str) -> dict:  # type: ignore[type-arg]
-    found = web.get("/api/v1" + path)
+    found = web.get("/api/v1" + ("/overview" if path == "/" else path))
     assert found.status_code == 200, found.text
     return found.json()  # type: ignore[no-any-return]
 

@@ -36,6 +36,8 @@ from holdfast.work.session import StoreSession
 
 T = TypeVar("T")
 Flow = Generator[JobFacts | Plan[object], Any, T]
+Taken = tuple[JobFacts, StoreSession]
+"""A job that was taken, and the session that reports its outcome."""
 
 MAX_JOBS: Final = 10_000
 MAX_NESTED: Final = 20
@@ -80,7 +82,6 @@ class Steps:
         self._max_jobs = check_whole("most", options.get("most", MAX_JOBS), 1, 1 << 53)
         self._due: float | None = None
         self._known: Sequence[str] = ()
-        self._session = StoreSession(shard, worker, Route(shard, self._queues))
         self.resolver = _Noting(options, self._queues)
 
     def one(self, raises: bool) -> Flow[Performed | None]:
@@ -89,10 +90,10 @@ class Steps:
         return (yield from self._one(raises))
 
     def _one(self, raises: bool) -> Flow[Performed | None]:
-        facts = yield from self._take()
-        if facts is None:
+        taken = yield from self._take()
+        if taken is None:
             return None
-        return (yield from self._finish(facts, raises))
+        return (yield from self._finish(*taken, raises))
 
     def drain(self, raises: bool) -> Flow[list[Performed]]:
         """Perform jobs until none is ready. Raises WorkError after too many jobs."""
@@ -156,8 +157,11 @@ class Steps:
                     f"{self._max_jobs} jobs were performed and more are ready: does a job put itself?"
                 )
 
-    def _take(self) -> Flow[JobFacts | None]:
-        """Take a job. If none is ready, note when the next one is due and return None."""
+    def _take(self) -> Flow[Taken | None]:
+        """Take a job. If none is ready, note when the next one is due and return None.
+
+        Each job has a session of its own: drains may go on side by side, and calls of one session follow each other.
+        """
         self._due = None
         for _ in range(MAX_TRIES):
             queues = self._queues or self._known or (yield exchange(self._shard, QueueNames()))
@@ -165,19 +169,17 @@ class Steps:
             if not queues:
                 return None
             self.resolver.plain_queues = frozenset(queues)
-            self._session = StoreSession(
-                self._shard, self._worker, Route(self._shard, queues), will_wait=False
-            )
-            popped: Popped = yield self._session.round_trip(1)
+            session = StoreSession(self._shard, self._worker, Route(self._shard, queues), will_wait=False)
+            popped: Popped = yield session.round_trip(1)
             if popped:
-                return popped[0]
+                return popped[0], session
             self._due = popped.due
             if popped.due != 0:
                 return None
         raise WorkError("something is due in the store, and nothing is handed out")
 
-    def _finish(self, facts: JobFacts, raises: bool) -> Flow[Performed]:
-        session, self._known = self._session, ()
+    def _finish(self, facts: JobFacts, session: StoreSession, raises: bool) -> Flow[Performed]:
+        self._known = ()
         outcome: Outcome = yield facts
         error = self.resolver.raised.pop(facts.jid, None)
         [left] = yield _settled(session, self._shard, facts.jid, outcome)
