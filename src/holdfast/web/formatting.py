@@ -162,11 +162,15 @@ def _value(value: object, label: Markup | str, end: str, depth: int, budget: lis
     budget[0] -= 1
     if budget[0] < 0:
         return Markup("")
-    if isinstance(value, (Mapping, list, tuple)) and value:
+    if _has_parts(value):
         if depth >= _DEEPEST:
             return Markup('<div>{}<span class="dim">too deep to show</span>{}</div>').format(label, end)
         return _fold(cast("Mapping[str, object] | Sequence[object]", value), label, end, depth, budget)
     return Markup("<div>{}{}{}</div>").format(label, _scalar(value), end)
+
+
+def _has_parts(value: object) -> bool:
+    return isinstance(value, (Mapping, list, tuple)) and bool(cast("Sequence[object]", value))
 
 
 def _fold(
