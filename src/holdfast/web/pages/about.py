@@ -47,7 +47,7 @@ async def about(ctx: Context, query: AboutQuery) -> AboutPage:
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     """What helps to find the cause of a problem. It has names and numbers, but no data, no messages and no results of jobs.
 
-    A part that could not be read is the sentence that says why.
+    A part that could not be read is a sentence with the reason.
     """
 
     made_ms: int
