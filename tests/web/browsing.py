@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page, Response, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Response, expect, sync_playwright
+
+from holdfast import Client
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
@@ -95,3 +97,53 @@ def go(page: Page, path: str) -> Response:
     found = page.goto(path, wait_until="load")
     assert found is not None
     return found
+
+
+# What tests of journeys do in the store, and do again and again on pages.
+
+
+def put(
+    client: Client, count: int, queue: str = "mail", klass: str = "jobs.Send", **options: Any
+) -> list[str]:
+    """Put jobs and return their jids."""
+    return client.queues[queue].put_many([(klass, {"n": number}) for number in range(count)], **options)
+
+
+def fail(
+    client: Client, count: int, group: str = "mail-ValueError", queue: str = "mail", **options: Any
+) -> list[str]:
+    """Put jobs, let them fail in a group, and return their jids."""
+    jids = put(client, count, queue, **options)
+    left = count
+    while left:
+        for job in client.queues[queue].pop(min(left, 500)):
+            job.fail(group, f"Traceback (most recent call last):\nValueError: no luck with {queue}")
+            left -= 1
+    return jids
+
+
+def confirm(page: Page, text: str) -> None:
+    """Check what the dialog asks, and answer with its last button."""
+    dialog = page.locator("dialog[open]")
+    expect(dialog).to_contain_text(text)
+    dialog.locator(".acts .btn").last.click()
+
+
+def toast(page: Page, text: str) -> None:
+    """Wait for a message."""
+    expect(page.locator(".toast").last).to_contain_text(text)
+
+
+def tile(page: Page, key: str) -> Locator:
+    """Return the large number that follows a counter."""
+    return page.locator(f'.tile [data-live="{key}"]')
+
+
+def stay(page: Page) -> None:
+    """Mark the page as it is loaded now, for `is_same`."""
+    page.evaluate("window.stays = true")
+
+
+def is_same(page: Page) -> bool:
+    """Return whether the page was not loaded again since `stay`."""
+    return bool(page.evaluate("window.stays === true"))
