@@ -167,7 +167,7 @@ def test_a_group_of_five_thousand_is_retried_as_an_operation(
     page.wait_for_url("**/operations/*")
     expect(page.locator("main .pill").first).to_have_text("done")
     expect(page.locator(".tile", has_text="Changed").first).to_contain_text("5\u202f000")
-    assert client.queues["mail"].counts()["waiting"] == 5000
+    assert client.queues["mail"].counts["waiting"] == 5000
     visit.expect("status of 404")
     assert go(page, address + "failed/mail-ValueError").status == 404
     expect(page.locator("main")).to_contain_text("mail-ValueError")
@@ -214,7 +214,7 @@ def test_more_than_a_thousand_are_cancelled_by_an_administrator_who_types_the_wo
     word.fill("yes")
     dialog.locator(".acts .btn").last.click()
     toast(page, 'type "cancel"')
-    assert client.queues["mail"].counts()["waiting"] == 1001
+    assert client.queues["mail"].counts["waiting"] == 1001
     with served(create_app(client, auth=operator)) as base:
         other = visit("/queues/mail?tab=waiting", base=base)
         answer = other.request.post(f"{base}api/v1/jobs/cancel", data={"q": "queue:mail"}, headers={"Sec-Fetch-Site": "same-origin"})  # fmt: skip
@@ -224,7 +224,7 @@ def test_more_than_a_thousand_are_cancelled_by_an_administrator_who_types_the_wo
     word.fill("cancel")
     dialog.locator(".acts .btn").last.click()
     page.wait_for_url("**/operations/*")
-    until(lambda: client.queues["mail"].counts()["waiting"] == 0, "all are cancelled")
+    until(lambda: client.queues["mail"].counts["waiting"] == 0, "all are cancelled")
 
 
 def operator(_: HTTPConnection) -> User:
