@@ -22,7 +22,7 @@ from holdfast.web.paths import segment
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 # What drives the browser runs an event loop in this thread.
 ROOT = Path(__file__).resolve().parents[2]
-PICTURES = ROOT / ".holdfast" / "pictures"
+PICTURES = Path(os.environ.get("HOLDFAST_PICTURES") or ROOT / ".holdfast" / "pictures")
 LARGEST = 300_000
 TABS = (
     "stats",
@@ -41,7 +41,7 @@ PAGES = {
     "overview": "/", "overview-day": "/?range=24h", "queues": "/queues",
     **{f"queue-{tab}": f"/queues/webhooks?tab={tab}" for tab in TABS},
     "queue-mailers": "/queues/mailers", "queue-scheduled-jobs": "/queues/mailers?tab=scheduled", "queue-throttled-jobs": "/queues/billing?tab=throttled",
-    "queue-depends-jobs": "/queues/search-index?tab=depends", "queue-recurring-jobs": "/queues/reports?tab=recurring", "queue-paused": "/queues/nightly",
+    "queue-depends-jobs": "/queues/search-index?tab=depends", "queue-stalled-jobs": "/queues/reports?tab=stalled", "queue-recurring-jobs": "/queues/reports?tab=recurring", "queue-paused": "/queues/nightly",
     "queue-odd": f"/queues/{ODD}",
     "jobs": "/jobs", "jobs-search": "/jobs?q=state:failed+queue:webhooks", "jobs-error": "/jobs?q=stat:failed",
     "job-failed": f"/jobs/{FAILED}", "job-compare": f"/jobs/{FAILED}?first=1&second=2", "job-past": f"/jobs/{FAILED}?at=2", "job-depends": "/jobs/diamond-end", "job-odd": f"/jobs/{segment('j' + HOSTILE)}",
