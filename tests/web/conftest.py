@@ -1,13 +1,17 @@
 """The web application against a real store."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Client
 from holdfast.web import create_app
+
+if TYPE_CHECKING:  # only tests in a browser import what drives it
+    from browsing import Visits
+    from playwright.sync_api import Browser
 
 SAME_SITE = {"Sec-Fetch-Site": "same-origin"}
 
@@ -32,3 +36,31 @@ def browse(client: Client) -> Iterator[Callable[..., TestClient]]:
 def web(browse: Callable[..., TestClient]) -> TestClient:
     """A client of the application as it is without options."""
     return browse()
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """One Chromium for the tests of a module."""
+    from browsing import chromium
+
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def visit(browser: "Browser", address: str) -> "Iterator[Visits]":
+    """Open pages of the server at `address`. What the console reports, a refusal of the policy included, fails the test."""
+    from browsing import Visits
+
+    visits = Visits(browser, address)
+    yield visits
+    visits.close()
+
+
+@pytest.fixture
+def address(client: Client) -> Iterator[str]:
+    """The URL of a server of the application of this test's namespace."""
+    from browsing import served
+
+    with served(create_app(client)) as found:
+        yield found

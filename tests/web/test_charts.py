@@ -28,7 +28,7 @@ def test_a_histogram_has_a_bar_for_each_range_with_its_count() -> None:
     svg = parsed(charts.histogram([(0.0015, 5), (0.3, 20), (0.4, 1)], 0.3, 0.4, label="Wait"))
     titles = [title.text for title in svg.iter("title")]
     assert titles == ["1 ms to 2 ms: 5", "200 ms to 500 ms: 21"]
-    assert svg.get("aria-label") == "Wait: 26 jobs, median 300 ms, 95th percentile 400 ms"
+    assert svg.get("aria-label") == "Wait: 26 jobs, median 300\u202fms, 95th percentile 400\u202fms"
     heights = [float(bar.get("height", 0)) for bar in svg.iter("rect")]
     assert max(heights) == heights[1]
     assert all(0 <= float(line.get("x1", "").rstrip("%") or 0) <= 100 for line in svg.iter("line"))

@@ -1,79 +1,21 @@
 """The front end in a browser, on the gallery: what the script adds, and what works without it."""
 
-import shutil
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 import pytest
-import uvicorn
+from browsing import Visits, expect, served
 from gallery import application
-from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 pytestmark = pytest.mark.slow
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
-expect.set_options(timeout=30_000)
-
-
-@contextmanager
-def serving(**options: str) -> Iterator[str]:
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(application(**options), log_level="error", timeout_graceful_shutdown=1, ws="none")
-    )
-    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
-    finally:
-        server.should_exit = True
-        thread.join(30)
-        listening.close()
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with serving() as found:
+    with served(application()) as found:
         yield found
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def visit(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
-    """Open a page of the gallery. What the console reports, a refusal of the policy included, fails the test."""
-    problems: list[str] = []
-    contexts = []
-
-    def visiting(path: str = "", base: str = address, **options: object) -> Page:
-        context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})  # type: ignore[arg-type]
-        contexts.append(context)
-        page = context.new_page()
-        page.on(
-            "console",
-            lambda message: problems.append(message.text) if message.type in ("error", "warning") else None,
-        )
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(base + path, wait_until="load")
-        return page
-
-    yield visiting
-    for context in contexts:
-        context.close()
-    assert problems == []
-
-
-def test_numbers_follow_the_stream_that_all_tabs_share(visit: Callable[..., Page]) -> None:
+def test_numbers_follow_the_stream_that_all_tabs_share(visit: Visits) -> None:
     page = visit()
     expect(page.locator("#chip")).to_have_text("Live")
     shown = page.locator(".nav [data-live='t.failed']")
@@ -82,7 +24,7 @@ def test_numbers_follow_the_stream_that_all_tabs_share(visit: Callable[..., Page
     assert "\u202f" in shown.inner_text()
 
 
-def test_a_paused_page_does_not_change(visit: Callable[..., Page]) -> None:
+def test_a_paused_page_does_not_change(visit: Visits) -> None:
     page = visit()
     expect(page.locator("#chip")).to_have_text("Live")
     page.keyboard.press(".")
@@ -92,15 +34,15 @@ def test_a_paused_page_does_not_change(visit: Callable[..., Page]) -> None:
     assert page.locator(".nav [data-live='t.failed']").inner_text() == before
 
 
-def test_pages_that_poll_show_the_same_numbers(visit: Callable[..., Page]) -> None:
-    with serving(live="poll") as base:
+def test_pages_that_poll_show_the_same_numbers(visit: Visits) -> None:
+    with served(application(live="poll")) as base:
         page = visit(base=base)
         expect(page.locator(".nav [data-live='t.failed']")).to_have_text("3\u202f400")
         expect(page.locator("#chip")).to_have_text("Live")
         page.context.close()
 
 
-def test_rows_are_selected_singly_by_range_and_by_query(visit: Callable[..., Page]) -> None:
+def test_rows_are_selected_singly_by_range_and_by_query(visit: Visits) -> None:
     page = visit()
     picks, bar = page.locator("[data-pick]"), page.locator(".bulk")
     expect(bar).to_be_hidden()
@@ -114,7 +56,7 @@ def test_rows_are_selected_singly_by_range_and_by_query(visit: Callable[..., Pag
     assert not page.locator("[data-pick]:checked").count()
 
 
-def test_an_action_on_the_selection_is_reported_and_clears_it(visit: Callable[..., Page]) -> None:
+def test_an_action_on_the_selection_is_reported_and_clears_it(visit: Visits) -> None:
     page = visit()
     page.locator("[data-pick]").first.check()
     page.locator("[data-pick]").nth(1).check()
@@ -124,7 +66,7 @@ def test_an_action_on_the_selection_is_reported_and_clears_it(visit: Callable[..
     expect(page.locator(".bulk")).to_be_hidden()
 
 
-def test_a_value_is_asked_for_beside_its_button_and_sent_by_enter(visit: Callable[..., Page]) -> None:
+def test_a_value_is_asked_for_beside_its_button_and_sent_by_enter(visit: Visits) -> None:
     page = visit()
     page.locator("[data-pick]").first.check()
     page.keyboard.press("m")
@@ -137,7 +79,7 @@ def test_a_value_is_asked_for_beside_its_button_and_sent_by_enter(visit: Callabl
     assert str(sent.value.post_data).count("jid=") == 1
 
 
-def test_an_action_on_a_query_is_asked_for_in_a_dialog(visit: Callable[..., Page]) -> None:
+def test_an_action_on_a_query_is_asked_for_in_a_dialog(visit: Visits) -> None:
     page = visit()
     page.keyboard.press("A")
     page.locator(".bulk [data-verb=cancel]").click()
@@ -147,7 +89,7 @@ def test_an_action_on_a_query_is_asked_for_in_a_dialog(visit: Callable[..., Page
     expect(dialog).to_have_count(0)
 
 
-def test_a_single_action_asks_by_its_label_or_in_a_dialog(visit: Callable[..., Page]) -> None:
+def test_a_single_action_asks_by_its_label_or_in_a_dialog(visit: Visits) -> None:
     page = visit()
     page.locator("#jobs-table .menu").first.click()
     button = page.locator("#jobs-table .menu[open] [data-verb=cancel]")
@@ -161,7 +103,7 @@ def test_a_single_action_asks_by_its_label_or_in_a_dialog(visit: Callable[..., P
     expect(page.locator(".toast")).to_contain_text("1 jobs: cancel done.")
 
 
-def test_rows_hold_still_while_somebody_is_in_them(visit: Callable[..., Page]) -> None:
+def test_rows_hold_still_while_somebody_is_in_them(visit: Visits) -> None:
     page = visit()
     rows = page.locator("#queues-table tbody tr")
     count = rows.count()
@@ -175,7 +117,7 @@ def test_rows_hold_still_while_somebody_is_in_them(visit: Callable[..., Page]) -
     expect(news).to_have_count(0)
 
 
-def test_the_theme_is_kept_and_charts_follow_it(visit: Callable[..., Page]) -> None:
+def test_the_theme_is_kept_and_charts_follow_it(visit: Visits) -> None:
     page = visit(color_scheme="light")
     expect(page.locator("hf-chart canvas")).to_have_count(2)
     page.keyboard.press("T")
@@ -184,7 +126,7 @@ def test_the_theme_is_kept_and_charts_follow_it(visit: Callable[..., Page]) -> N
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(10, 17, 16)"
 
 
-def test_the_palette_finds_pages_queues_and_jobs(visit: Callable[..., Page]) -> None:
+def test_the_palette_finds_pages_queues_and_jobs(visit: Visits) -> None:
     page = visit()
     expect(page.locator("#chip")).to_have_text("Live")
     page.keyboard.press("Control+k")
@@ -196,7 +138,7 @@ def test_the_palette_finds_pages_queues_and_jobs(visit: Callable[..., Page]) -> 
     expect(page.locator("#palette")).to_be_hidden()
 
 
-def test_a_hidden_column_stays_hidden(visit: Callable[..., Page]) -> None:
+def test_a_hidden_column_stays_hidden(visit: Visits) -> None:
     page = visit()
     head = page.locator("#queues-table th", has_text="Depends")
     page.locator("[data-columns] summary").click()
@@ -206,7 +148,7 @@ def test_a_hidden_column_stays_hidden(visit: Callable[..., Page]) -> None:
     expect(head).to_be_hidden()
 
 
-def test_single_keys_can_be_switched_off(visit: Callable[..., Page]) -> None:
+def test_single_keys_can_be_switched_off(visit: Visits) -> None:
     page = visit()
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
@@ -218,7 +160,7 @@ def test_single_keys_can_be_switched_off(visit: Callable[..., Page]) -> None:
     expect(page.locator("#keys")).to_be_hidden()
 
 
-def test_without_script_pages_can_be_read_and_actions_done(visit: Callable[..., Page]) -> None:
+def test_without_script_pages_can_be_read_and_actions_done(visit: Visits) -> None:
     page = visit(java_script_enabled=False, viewport={"width": 390, "height": 800})
     expect(page.locator("#chip")).to_be_hidden()
     page.locator(".menu-open").click()
@@ -230,6 +172,6 @@ def test_without_script_pages_can_be_read_and_actions_done(visit: Callable[..., 
 
 
 @pytest.mark.parametrize("width", [320, 390, 1024, 1440])
-def test_no_page_scrolls_sideways(visit: Callable[..., Page], width: int) -> None:
+def test_no_page_scrolls_sideways(visit: Visits, width: int) -> None:
     page = visit(viewport={"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -170,13 +170,15 @@ class Faces:
             ):
                 twin = view.twin if view.path == "/" else ctx.place
                 return RedirectResponse(ctx.url("/api/v1" + twin, **dict(request.query_params)), 303)
+            region = request.query_params.get("fragment")
+            if region is None:
+                await self.site.hub.look()
+                ctx.changes = self.site.hub.version
             found = await self._load(view, ctx)
             if isinstance(found, Response):
                 return found
-            region = request.query_params.get("fragment")
             if region is not None:
                 return HTMLResponse(self.site.pages.region(view.template, region, ctx, found))
-            await self.site.hub.first_numbers()
             ctx.flash = _flash_of(request)
             html = self.site.pages.page(view.template, ctx, found)
             response = HTMLResponse(html, getattr(found, "http_status", 200))

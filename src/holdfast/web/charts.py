@@ -1,11 +1,12 @@
 """Small drawings as SVG. Colours are classes of the style sheet; positions across are in percent, so that text keeps its size."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from markupsafe import Markup
 
 from holdfast.printable import printable_json
+from holdfast.web.formatting import duration
 
 Moments = Sequence[tuple[float, int]]
 """Durations in seconds, each with how often it was measured."""
@@ -137,17 +138,13 @@ def _quantiles(
         across = min(max((_place(seconds) - first) * width, 0), 100)
         is_left = across > (30, 70)[row]
         label = Markup('<text class="q" x="{:.2f}%" dx="{}" y="{}" text-anchor="{}">{} {}</text>').format(
-            across, -5 if is_left else 5, 11 + 13 * (row == is_left), "end" if is_left else "start", name, _rounded(seconds)
+            across, -5 if is_left else 5, 11 + 13 * (row == is_left), "end" if is_left else "start", name, duration(seconds)
         )  # fmt: skip
         line = Markup('<line class="q" x1="{x:.2f}%" x2="{x:.2f}%" y1="2" y2="{y}"/>').format(
             x=across, y=_AXIS
         )
         parts += [line, label]
     return parts
-
-
-def _rounded(seconds: float) -> str:
-    return _short(float(f"{seconds:.3g}"))
 
 
 def _place(seconds: float) -> float:
@@ -162,7 +159,7 @@ def _described(label: str, now: Sequence[int], p50: float | None, p95: float | N
     text = f"{label or 'Distribution'}: {sum(now):,} jobs"
     for name, seconds in (("median", p50), ("95th percentile", p95)):
         if seconds is not None:
-            text += f", {name} {_rounded(seconds)}"
+            text += f", {name} {duration(seconds)}"
     return text
 
 
@@ -276,3 +273,12 @@ def _cut(label: str) -> str:
     """Return the end of a class name, which tells it from others, as long as fits into a node."""
     text = printable_json(label)
     return text if len(text) <= 20 else "…" + text[-19:]
+
+
+FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "spark_svg": sparkline,
+    "histogram_svg": histogram,
+    "strip_svg": strip,
+    "share_svg": share,
+    "graph_svg": graph,
+}

@@ -70,6 +70,7 @@ class Context:
         self.read_only = site.options.read_only
         self.live = site.options.live
         self.version = site.version
+        self.changes = site.hub.version
         self.now_ms = 0
         """The time of the store, once a loader has asked for it."""
 

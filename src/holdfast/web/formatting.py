@@ -12,7 +12,6 @@ from typing import Any, Final, cast
 from markupsafe import Markup, escape
 
 from holdfast.printable import printable_json
-from holdfast.web import charts
 
 _THIN: Final = "\u202f"  # a narrow space at which no line ends
 _MINUS: Final = "\u2212"
@@ -277,10 +276,5 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "trace_html": trace_html,
     "diff_rows": diff_rows,
     "column": column,
-    "spark_svg": charts.sparkline,
-    "histogram_svg": charts.histogram,
-    "strip_svg": charts.strip,
-    "share_svg": charts.share,
-    "graph_svg": charts.graph,
 }
 GLOBALS: Final[Mapping[str, Any]] = {}

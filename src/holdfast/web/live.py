@@ -104,9 +104,12 @@ class Hub:
         for stream in self._streams:
             stream.send("op", {"id": id, "done": done, "of": of})
 
-    async def first_numbers(self) -> None:
-        """Wait for the numbers if there are none yet, so that the first page has them."""
-        if not self.counters and not self.is_away:
+    async def look(self) -> None:
+        """Begin to look at the store before a page is made, so that nothing is lost between that and its first event.
+
+        The page then has the numbers too.
+        """
+        if not self.is_away:
             await self._awake()
 
     async def snapshot(self, since: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from holdfast.errors import UsageError
-from holdfast.web import formatting
+from holdfast.web import charts, formatting
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 
@@ -24,7 +24,7 @@ class Pages:
             lstrip_blocks=True,
             extensions=["jinja2.ext.do"],
         )
-        self._environment.filters.update(formatting.FILTERS)
+        self._environment.filters.update({**formatting.FILTERS, **charts.FILTERS})
         self._environment.globals.update(formatting.GLOBALS)
 
     def page(self, template: str, ctx: object, page: object, **more: object) -> str:

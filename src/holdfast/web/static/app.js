@@ -8,8 +8,9 @@ const root = document.documentElement;
 
 const app = {
   numbers: {}, // the latest counters, by key
-  version: 0, // of the changes, for polling
+  version: Number(page.version), // of the changes that the page shows
   heard: 0, // when the server was last heard of
+  ticked: Infinity, // when times were last written
   timers: new WeakMap(), // of regions that will load again
   offset: Number(page.now) ? Number(page.now) - Date.now() : 0, // what this clock is behind that of the store
   lastPick: null,
@@ -96,18 +97,27 @@ const absolute = (ms) =>
 
 function tickTimes() {
   if (document.hidden) return;
+  const [before, moment] = [app.ticked, now()];
+  app.ticked = moment;
   for (const time of $$("time[data-ms]")) {
     const text = formatTime(time);
     if (time.textContent !== text) time.textContent = text;
+    const end = "until" in time.dataset ? Number(time.dataset.ms) : 0;
+    if (end > before && end <= moment && !isPaused()) refreshAround(time);
   }
   showState();
+}
+
+/** The end of a pause or a lease is no event of the store: what shows one loads again when its time is up. */
+function refreshAround(time) {
+  const region = time.closest("[data-keys]");
+  if (region) refresh(region, 500);
 }
 
 // Live: a stream shared by all tabs, a stream of this tab, or polling.
 
 const receivers = {
   tick: (numbers) => {
-    Object.assign(app.numbers, numbers);
     for (const shown of $$("[data-live]")) if (shown.dataset.live in numbers) showNumber(shown, numbers[shown.dataset.live]);
   },
   change: ({ k, v }) => {
@@ -117,12 +127,17 @@ const receivers = {
   op: ({ id }) => changed([`op:${id}`]),
   store: ({ away }) => setState(away ? "away" : "live"),
   resync: () => refreshAll(),
-  state: ({ live }) => setState(live ? "live" : "lost"),
+  state: ({ live }) => {
+    if (live && !app.heard && page.live !== "poll") catchUp();
+    if (live) app.heard = Date.now();
+    if (live || app.heard) setState(live ? "live" : "lost");
+  },
 };
 
 function receive(kind, content) {
-  if (kind !== "state" || content.live) app.heard = Date.now();
-  if (!isPaused()) receivers[kind]?.(content);
+  if (kind !== "state") app.heard = Date.now();
+  if (kind === "tick") Object.assign(app.numbers, content); // also while the page is paused
+  if (!isPaused() || kind === "state" || kind === "store") receivers[kind]?.(content);
 }
 
 function showNumber(shown, value) {
@@ -139,8 +154,21 @@ const isPaused = () => choices.get("live") === "off";
 const WORDS = { live: "Live", lost: "Reconnecting", away: "Store unavailable", paused: "Paused" };
 
 function setState(state) {
+  if (state === "live" && app.state === "lost" && !isPaused()) refreshAll(); // whatever was reported meanwhile is lost
   app.state = state;
   showState();
+}
+
+/** Load what changed between the making of this page and the first event. */
+async function catchUp() {
+  try {
+    const response = await fetch(`${page.stream}?once=1&v=${app.version}`, { signal: AbortSignal.timeout(10_000) });
+    const { k, v } = await response.json();
+    if (!isPaused()) changed(k);
+    app.version = v;
+  } catch {
+    if (!isPaused()) refreshAll();
+  }
 }
 
 function showState() {
@@ -188,7 +216,7 @@ async function poll() {
       const { tick, k, v, away } = await response.json();
       receive("state", { live: true });
       receive("tick", tick);
-      if (app.version && k.length) changed(k);
+      changed(k);
       app.version = v;
       if (away) setState("away");
     } catch {
@@ -219,7 +247,7 @@ const refreshAll = (wait) => $$("[data-keys]").forEach((region) => refresh(regio
 
 /** Whether somebody points at a row of a list, is in one, or has selected some: then its rows do not move. */
 const isInUse = (region) =>
-  !region.dataset.show && $$("[data-rows] tbody", region).some((body) => body.matches(":hover, :focus-within") || $(":checked", body));
+  !region.dataset.show && $$("[data-rows] tbody, .news", region).some((part) => part.matches(":hover, :focus-within") || $(":checked", part));
 
 /** Show what came without moving rows: cells change, rows that left are dimmed, new ones wait. */
 function updateInPlace(region, html) {
@@ -244,9 +272,11 @@ function updateCells(row, other) {
 }
 
 function showNews(region, added) {
-  $(".news", region)?.remove();
-  if (!added) return;
-  $(".tw", region).before(element("button", { type: "button", class: "news", "data-do": "show" }, `${formatNumber(added)} new · show`));
+  const text = `${formatNumber(added)} new · show`;
+  const shown = $(".news", region);
+  if (!added) shown?.remove();
+  else if (!shown) $(".tw", region).before(element("button", { type: "button", class: "news", "data-do": "show" }, text));
+  else if (shown.textContent !== text) shown.textContent = text; // the same button, which somebody may be about to press
 }
 
 function releaseRows() {
@@ -648,7 +678,9 @@ const actions = {
   live() {
     choices.set("live", isPaused() ? "on" : "off");
     showState();
-    if (!isPaused()) refreshAll(0);
+    if (isPaused()) return;
+    receivers.tick(app.numbers);
+    refreshAll(0);
   },
   clear: () => pickAll(false),
   dismiss: (button) => button.closest(".toast").remove(),
@@ -746,7 +778,7 @@ document.addEventListener("change", onChange);
 document.addEventListener("toggle", onToggle, true);
 document.addEventListener("keydown", onKey);
 document.addEventListener("formdata", onFormData);
-document.addEventListener("pointerout", (event) => event.target.closest?.("tbody") && setTimeout(releaseRows, 400));
+document.addEventListener("pointerout", (event) => event.target.closest?.("tbody, .news") && setTimeout(releaseRows, 400));
 document.addEventListener("focusout", () => setTimeout(releaseRows, 400));
 document.addEventListener("pointerover", ({ target }) => target.matches?.("time[data-ms]") && (target.title = absolute(Number(target.dataset.ms))));
 document.addEventListener("visibilitychange", () => !document.hidden && !isPaused() && refreshAll());

@@ -1,0 +1,254 @@
+"""What people do with recurring jobs, topics, workers, throttles and settings, in a real browser."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import Visits, confirm, expect, go, is_same, put, stay, tile, toast
+
+import programs
+from holdfast import Client
+from holdfast.console.handles import Console
+from waiting import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+CODE = """
+import time
+
+class Send:
+    @staticmethod
+    def process(job):
+        time.sleep(job.data.get("seconds", 0))
+        job.complete()
+"""
+
+
+@contextmanager
+def worker(client: Client, folder: Path, name: str, *flags: str) -> Iterator[Any]:
+    """Run `holdfast worker` for the queue mail with a class of jobs."""
+    (folder / "chores.py").write_text(CODE)
+    words = ["worker", "--url", str(client.store_url), "--namespace", client.settings.namespace]
+    words += [
+        "--queue",
+        "mail",
+        "--path",
+        str(folder),
+        "--import",
+        "chores",
+        "--name",
+        name,
+        "--concurrency",
+        "1",
+        *flags,
+    ]
+    process = programs.popen([sys.executable, "-m", "holdfast.cli.main", *words])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def test_a_recurring_job_is_made_run_changed_paused_and_deleted(
+    visit: Visits, client: Client, address: str
+) -> None:
+    put(client, 1, "reports")
+    page = visit("/recurring?new=1")
+    form = page.locator("#new form")
+    form.get_by_label("Class or function").fill("shop.Nightly")
+    form.get_by_label("Queue").fill("reports")
+    form.get_by_label("Interval in seconds").fill("3600")
+    form.get_by_label("Id").fill("nightly")
+    form.get_by_label("First job in seconds").fill("600")
+    form.get_by_label("It is a class or module").check()
+    form.get_by_role("button", name="Add").click()
+    toast(page, "nightly")
+    go(page, address + "recurring")
+    page.locator("#recurring").get_by_role("link", name="nightly").click()
+    page.get_by_role("button", name="Run now").click()
+    expect(page.locator("#recent tbody tr[id]")).to_have_count(1)
+    page.locator("#change").get_by_label("Interval in seconds").fill("7200")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".head")).to_contain_text("2 hours")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.locator("h1 .pill")).to_have_text("paused")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    visit.expect("status of 404")
+    page.get_by_role("button", name="Delete?").click()
+    until(lambda: not Console(client).recurring().rows, "it is deleted")
+
+
+def test_messages_are_scheduled_counted_down_delivered_and_cancelled(
+    visit: Visits, client: Client, address: str
+) -> None:
+    visit.expect("status of 40[09]")
+    client.topics["mail"].put("first", "Do you need a hand?", delay=900)
+    page = visit("/topics/mail")
+    rows = page.locator("#pending tbody tr[id]")
+    left = rows.locator("time")
+    before = left.inner_text()
+    expect(left).not_to_have_text(before)
+    form = page.locator("[data-topic-form]")
+    form.get_by_label("Ready in seconds").fill("600")
+    form.get_by_label("Body").fill("See you tomorrow")
+    own = form.get_by_label("Id").input_value()
+    form.get_by_role("button", name="Schedule").click()
+    expect(rows).to_have_count(2)
+    expect(form.get_by_label("Id")).not_to_have_value(own)
+    form.get_by_label("Id").fill("first")
+    form.get_by_role("button", name="Schedule").click()
+    toast(page, "first")
+    expect(page.locator(".toast").last).to_have_attribute("data-toast", "failed")
+    page.mouse.move(0, 0)
+    page.locator("tr", has_text=own).get_by_role("button", name="Deliver now").click()
+    expect(page.locator("tr", has_text=own)).to_contain_text("ready")
+    page.locator("tr", has_text="first").get_by_role("button", name="Cancel").click()
+    expect(page.locator("#finished li")).to_contain_text("first")
+    page.reload()
+    expect(rows).to_have_count(1)
+    expect(page.locator("#finished li")).to_contain_text("cancelled")
+    message = client.topics["mail"].pull()
+    assert message is not None
+    assert message.id == own
+
+
+def test_a_worker_that_was_killed_is_silent_and_its_jobs_run_elsewhere_when_its_leases_are_timed_out(
+    visit: Visits, client: Client, tmp_path: Path
+) -> None:
+    client.queues["mail"].heartbeat = 600
+    jid = client.queues["mail"].put("chores.Send", {"seconds": 600})
+    page = visit("/workers")
+    with worker(client, tmp_path, "left") as process:
+        row = page.locator("#workers tbody tr", has_text="left").first
+        expect(row).to_be_visible()
+        until(lambda: client.jobs[jid].state == "running", "it runs")  # type: ignore[union-attr]
+        row.get_by_role("link").first.click()
+        expect(page.locator("#slots tbody tr[id]")).to_have_count(1)
+        name = page.locator("h1").inner_text()
+        os.killpg(process.pid, signal.SIGKILL) if os.getpgid(process.pid) == process.pid else process.kill()
+        process.wait(30)
+    job = client.jobs[jid]
+    assert job is not None
+    job.data = {"seconds": 0}
+    page.get_by_role("button", name="Time out its leases…").click()
+    confirm(page, "Time out 1 jobs?")
+    toast(page, "time out done")
+    with worker(client, tmp_path, "right"):
+        expect(page.locator("main")).to_contain_text("Isn’t doing anything")
+        until(lambda: client.jobs[jid].worker_name != name, "another worker has it")  # type: ignore[union-attr]
+
+
+def test_a_quiet_worker_finishes_and_takes_nothing_more(
+    visit: Visits, client: Client, tmp_path: Path
+) -> None:
+    put(client, 1, klass="chores.Send")
+    with worker(client, tmp_path, "calm"):
+        page = visit("/workers")
+        row = page.locator("#workers tbody tr", has_text="calm").first
+        row.get_by_role("button", name="Quiet").click()
+        expect(row.locator(".pill")).to_have_text("quiet")
+        until(lambda: client.queues["mail"].counts["running"] == 0, "it has finished")
+        until(lambda: Console(client).workers().rows[0].quiet, "it knows")
+        time.sleep(1)  # a round trip of the worker, in which it hears of it
+        put(client, 1, klass="chores.Send")
+        row.get_by_role("button", name="Resume").click()
+        until(lambda: client.queues["mail"].counts["waiting"] == 0, "it takes jobs again")
+
+
+def test_a_raised_maximum_lets_jobs_start_and_a_second_save_is_told_of_the_first(
+    visit: Visits, client: Client
+) -> None:
+    visit.expect("status of 409")
+    client.throttles["api"].set_maximum(1)
+    put(client, 4, throttles=["api"])
+    client.queues["mail"].pop(4)
+    context = visit.context()
+    first, second = visit("/throttles", context=context), visit("/throttles", context=context)
+    expect(first.locator("#named tbody tr")).to_contain_text("1 / 1")
+    second.evaluate("document.querySelector('[data-keys]').removeAttribute('data-keys')")
+    first.bring_to_front()
+    field = first.get_by_label("Maximum of api")
+    field.fill("3")
+    field.blur()
+    toast(first, "Throttle api: at most 3 at once.")
+    until(lambda: client.queues["mail"].counts["waiting"] == 2, "two more may start")
+    second.bring_to_front()
+    field = second.get_by_label("Maximum of api")
+    field.fill("9")
+    field.blur()
+    toast(second, "was changed to 3 meanwhile; it was 1")
+    assert client.throttles["api"].maximum == 3
+
+
+def test_settings_are_changed_after_a_look_and_not_over_the_change_of_another(
+    visit: Visits, client: Client
+) -> None:
+    visit.expect("status of 409")
+    first, second = visit("/config"), visit("/config")
+    for page, value in ((first, "20000"), (second, "30000")):
+        page.get_by_label("jobs-history-count", exact=True).fill(value)
+        page.get_by_role("button", name="Review changes…").click()
+        expect(page.locator("#dialog[open]")).to_contain_text(value)
+    first.locator("#dialog .acts .btn").last.click()
+    toast(first, "jobs-history-count")
+    assert int(str(client.config["jobs-history-count"])) == 20_000
+    second.locator("#dialog .acts .btn").last.click()
+    expect(second.locator(".toast").last).to_contain_text("20000")
+    assert int(str(client.config["jobs-history-count"])) == 20_000
+
+
+def test_the_order_of_priorities_is_changed_by_the_keyboard(visit: Visits, client: Client) -> None:
+    for queue in ("mail", "reports"):
+        put(client, 1, queue)
+    page = visit("/config?tab=priorities")
+    for text in ("mail", "reports"):
+        page.locator("#priorities [name=pattern]").last.fill(text)
+        page.keyboard.press("Enter")
+        expect(page.locator("#priorities [name=pattern]", has_text="").nth(0)).to_be_visible()
+        page.wait_for_function(f"[...document.querySelectorAll('#priorities .tag')].some((one) => one.textContent.includes('{text}'))")  # fmt: skip
+    rules = page.locator("#priorities tbody tr")
+    at = [rule.locator("[name=pattern]").input_value() for rule in rules.all()].index("reports")
+    up = rules.nth(at).get_by_role("button", name="Up")
+    up.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelectorAll('#priorities [name=pattern]')[0].value === 'reports'")
+    page.get_by_label("Names and patterns of a worker").fill("*")
+    page.keyboard.press("Enter")
+    expect(page.locator("table.compact tbody tr").first).to_contain_text("reports")
+
+
+def test_ten_tabs_are_live_at_once_and_connect_again_when_the_server_is_back(
+    visit: Visits, client: Client
+) -> None:
+    put(client, 1)
+    context = visit.context()
+    tabs = [visit("/", context=context) for _ in range(10)]
+    for tab in tabs:
+        stay(tab)
+    put(client, 1)
+    for tab in tabs:
+        tab.bring_to_front()
+        expect(tile(tab, "t.waiting")).to_have_text("2")
+        assert is_same(tab)
+
+
+def test_live_updates_that_were_paused_stay_paused(visit: Visits, client: Client) -> None:
+    put(client, 1)
+    page = visit("/")
+    expect(page.locator("#chip")).to_have_text("Live")
+    page.locator("#chip").click()
+    page.reload()
+    expect(page.locator("#chip")).to_have_text("Paused")
+    put(client, 1)
+    page.reload()
+    expect(tile(page, "t.waiting")).to_have_text("2")
+    expect(page.locator("#chip")).to_have_text("Paused")
+    page.keyboard.press(".")
+    put(client, 1)
+    expect(tile(page, "t.waiting")).to_have_text("3")

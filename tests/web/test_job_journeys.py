@@ -1,0 +1,312 @@
+"""What people do with one job, with the search and by the keyboard, in a real browser."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from browsing import Visits, confirm, expect, fail, go, is_same, put, stay, toast
+from playwright.sync_api import Page
+
+from holdfast import Client
+from holdfast.console.handles import Console
+from holdfast.web.paths import segment
+from waiting import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+
+
+def test_the_data_of_a_failed_job_are_changed_after_a_look_at_the_difference_and_it_runs_with_them(
+    visit: Visits, client: Client, address: str
+) -> None:
+    [jid] = fail(client, 1)
+    visit.expect("status of 400")
+    page = visit(f"/jobs/{jid}")
+    page.get_by_role("button", name="Edit and requeue…").click()
+    dialog = page.locator("dialog[open]")
+    dialog.get_by_label("Data").fill('{"n": 1,')
+    dialog.get_by_role("button", name="Show the difference…").click()
+    toast(page, "this is no JSON")
+    dialog.get_by_label("Data").fill('{"n": 42}')
+    dialog.get_by_role("button", name="Show the difference…").click()
+    question = page.locator("#dialog[open]")
+    expect(question.locator(".diff .del")).to_contain_text('"n": 0')
+    expect(question.locator(".diff .add")).to_contain_text('"n": 42')
+    question.get_by_role("button", name="Save and requeue").click()
+    toast(page, "the job waits again")
+    expect(page.locator("h1 .pill")).to_have_text("waiting")
+    job = client.queues["mail"].pop()
+    assert job is not None
+    assert job.data == {"n": 42}
+    go(page, f"{address}jobs/{jid}?first=1&second=2")
+    expect(page.locator("#compare")).to_contain_text("Attempt 2")
+
+
+# Why a job is not running: each verdict, and its button.
+
+
+def scheduled(client: Client) -> str:
+    [jid] = put(client, 1, delay=600)
+    return jid
+
+
+def paused(client: Client) -> str:
+    [jid] = put(client, 1)
+    client.queues["mail"].pause(why="no reason")
+    return jid
+
+
+def failed(client: Client) -> str:
+    [jid] = fail(client, 1)
+    return jid
+
+
+def running(client: Client) -> str:
+    [jid] = put(client, 1)
+    client.queues["mail"].pop()
+    return jid
+
+
+@pytest.mark.parametrize(
+    ("make", "text", "button"),
+    [
+        (scheduled, "due in", "Run now"),
+        (paused, "paused", "Resume mail"),
+        (failed, "It failed", "Retry"),
+    ],
+)
+def test_the_page_of_a_job_says_why_it_does_not_run_and_a_button_helps(
+    visit: Visits, client: Client, make: Callable[[Client], str], text: str, button: str
+) -> None:
+    page = visit(f"/jobs/{make(client)}")
+    why = page.locator("#why")
+    expect(why.locator(".blocks", has_text=text)).to_have_count(1)
+    stay(page)
+    why.get_by_role("button", name=button, exact=True).click()
+    expect(why.locator(".blocks", has_text=text)).to_have_count(0)
+    expect(page.locator("h1 .pill")).to_have_text("waiting")
+    assert is_same(page)
+
+
+def test_the_page_of_a_job_names_what_it_waits_for(visit: Visits, client: Client, address: str) -> None:
+    [parent] = put(client, 1)
+    [child] = put(client, 1, depends=[parent])
+    client.throttles["api"].set_maximum(1)
+    [_, throttled] = put(client, 2, "api", throttles=["api"])
+    client.queues["api"].pop(2)
+    page = visit(f"/jobs/{child}")
+    expect(page.locator("#why .blocks")).to_contain_text("waits for")
+    page.locator("#why").get_by_role("link", name="Open the job it waits for").click()
+    page.wait_for_url(f"**/{parent}")
+    go(page, f"{address}jobs/{throttled}")
+    expect(page.locator("#why .blocks").first).to_contain_text("api")
+    page.locator("#why").get_by_role("link", name="Open the throttle").click()
+    expect(page.locator("h1")).to_have_text("api")
+
+
+def test_a_running_job_and_one_that_is_complete_or_cancelled_are_explained(
+    visit: Visits, client: Client, address: str
+) -> None:
+    jid = running(client)
+    page = visit(f"/jobs/{jid}")
+    expect(page.locator("#why")).to_contain_text("its lease has")
+    client.jobs[jid].complete()  # type: ignore[union-attr]
+    expect(page.locator("#why")).to_contain_text("The job is complete")
+    [other] = put(client, 1)
+    go(page, f"{address}jobs/{other}")
+    visit.expect("status of 404")
+    page.get_by_role("group", name="").or_(page.locator(".head .menu summary")).last.click()
+    page.locator(".head .menu[open] [data-verb=cancel]").click()
+    page.locator(".head .menu[open] [data-verb=cancel]").click()
+    expect(page.locator("main")).to_contain_text("doesn't exist, was canceled, or expired")
+
+
+def test_the_graph_shows_a_diamond_whose_nodes_lead_to_their_jobs_and_follow_the_store(
+    visit: Visits, client: Client
+) -> None:
+    queue = client.queues["mail"]
+    queue.put("jobs.Fetch", {}, jid="top")
+    for side in ("left", "right"):
+        queue.put("jobs.Parse", {}, jid=side, depends=["top"])
+    queue.put("jobs.Store", {}, jid="end", depends=["left", "right"])
+    page = visit("/jobs/left")
+    graph = page.locator("#graph svg")
+    expect(graph.locator("a")).to_have_count(4)
+    expect(graph.locator("a", has_text="jobs.Fetch")).to_contain_text("waiting")
+    queue.pop().complete()  # type: ignore[union-attr]
+    expect(graph.locator("a", has_text="jobs.Fetch")).to_contain_text("complete")
+    graph.locator("a", has_text="jobs.Store").click()
+    page.wait_for_url("**/jobs/end")
+    expect(page.locator("h1")).to_contain_text("jobs.Store")
+
+
+def test_a_fan_of_three_hundred_is_collapsed(visit: Visits, client: Client) -> None:
+    client.queues["mail"].put("jobs.Fetch", {}, jid="top")
+    put(client, 300, depends=["top"])
+    page = visit("/jobs/top")
+    expect(page.locator("#graph")).to_contain_text("further links are not shown")
+    assert page.locator("#graph svg a").count() < 100
+
+
+def test_a_tracked_job_is_followed_to_its_end_and_dismissed(
+    visit: Visits, client: Client, address: str
+) -> None:
+    [jid] = put(client, 1)
+    page = visit(f"/jobs/{jid}")
+    page.get_by_role("button", name="Track", exact=True).click()
+    expect(page.get_by_role("button", name="Untrack", exact=True)).to_be_visible()
+    go(page, address + "tracked")
+    pill = page.locator("#tracked tbody .pill")
+    expect(pill).to_have_text("waiting")
+    stay(page)
+    job = client.queues["mail"].pop()
+    assert job is not None
+    expect(pill).to_have_text("running")
+    job.complete()
+    expect(pill).to_have_text("complete")
+    assert is_same(page)
+    page.locator("#tracked [data-verb=untrack]").click()
+    expect(page.locator("main")).to_contain_text("No tracked jobs")
+
+
+def test_a_job_is_tagged_with_odd_characters_and_found_by_its_tag(visit: Visits, client: Client) -> None:
+    [jid] = put(client, 1)
+    page = visit(f"/jobs/{jid}")
+    field = page.get_by_label("Add tag")
+    for tag in ("a/b c", "50 %"):
+        field.fill(tag)
+        field.press("Enter")
+        expect(page.locator("#tags .tag", has_text=tag)).to_be_visible()
+    page.locator("#tags .tag", has_text="50 %").click()
+    expect(page.locator("h1")).to_have_text("50 %")
+    expect(page.locator("#jobs tbody tr")).to_have_count(1)
+    page.go_back()
+    page.get_by_role("button", name="Remove the tag a/b c").click()
+    expect(page.locator("#tags .tag", has_text="a/b c")).to_have_count(0)
+    assert list(client.jobs[jid].tags) == ["50 %"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("state:failed", 2),
+        ("state:failed queue:mail", 2),
+        ("queue:ma*", 5),
+        ("not queue:mail", 4),
+        ("tag:vip", 3),
+        ("tag:vip or state:failed", 5),
+        ("group~ValueErr", 2),
+        ("data.n=1", 3),
+        ("priority>5", 4),
+        ("created<1h (queue:sms or tag:vip)", 7),
+        ('"no luck"', 2),
+    ],
+)
+def test_a_search_finds_what_its_filter_says(visit: Visits, client: Client, query: str, count: int) -> None:
+    fail(client, 2)
+    put(client, 3, tags=["vip"])
+    put(client, 4, "sms", priority=9)
+    page = visit("/")
+    page.keyboard.press("/")
+    page.keyboard.type(query)
+    page.keyboard.press("Enter")
+    expect(page.locator("#jobs tbody tr[id]")).to_have_count(count)
+    expect(page.locator("main [name=q]").first).to_have_value(query)
+
+
+def test_a_filter_that_is_wrong_is_explained_at_its_place(visit: Visits) -> None:
+    visit.expect("status of 400")
+    page = visit("/jobs?q=state:failed%20quue:mail")
+    expect(page.locator("[role=alert]")).to_contain_text("quue")
+    expect(page.locator("[role=alert] mark")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("Examples")
+
+
+def test_the_palette_goes_to_a_queue_and_a_job_and_acts_on_the_selection(
+    visit: Visits, client: Client
+) -> None:
+    [jid] = fail(client, 1)
+    page = visit("/")
+    expect(page.locator("#chip")).to_have_text("Live")
+    choose(page, "mail")
+    page.wait_for_url("**/queues/mail")
+    choose(page, jid)
+    page.wait_for_url(f"**/jobs/{jid}")
+    choose(page, "Failed")
+    page.wait_for_url("**/failed")
+    page.locator("#failed a").first.click()
+    page.wait_for_url("**/failed/*")
+    page.locator("#jobs-of-group [data-pick]").check()
+    choose(page, "retry")
+    toast(page, "retry done")
+
+
+def choose(page: Page, text: str) -> None:
+    page.keyboard.press("Control+k")
+    expect(page.locator("#palette input")).to_be_focused()
+    page.keyboard.type(text)
+    expect(page.locator("#palette li").first).to_contain_text(re.compile(re.escape(text), re.IGNORECASE))
+    page.keyboard.press("Enter")
+
+
+def test_a_group_is_retried_from_the_overview_by_the_keyboard_alone(visit: Visits, client: Client) -> None:
+    fail(client, 3)
+    page = visit("/")
+    page.keyboard.press("g")
+    page.keyboard.press("f")
+    page.wait_for_url("**/failed")
+    page.keyboard.press("j")
+    assert has_visible_focus(page)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/failed/mail-ValueError")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        assert has_visible_focus(page)
+        if page.evaluate("document.activeElement.innerText").startswith("Retry all"):
+            break
+    page.keyboard.press("Enter")
+    expect(page.locator("#dialog[open]")).to_contain_text("Retry 3 jobs?")
+    expect(page.locator("#dialog [data-close]")).to_be_focused()
+    page.keyboard.press("Tab")
+    assert has_visible_focus(page)
+    page.keyboard.press("Enter")
+    toast(page, "3 of 3 jobs: retry done.")
+    assert client.queues["mail"].counts["waiting"] == 3
+
+
+def has_visible_focus(page: Page) -> bool:
+    """Return whether the element with the focus has an outline, or something else that shows it."""
+    return bool(
+        page.evaluate(
+            """() => {
+              const style = getComputedStyle(document.activeElement);
+              return document.activeElement !== document.body && (parseFloat(style.outlineWidth) > 0 || style.boxShadow !== "none");
+            }"""
+        )
+    )
+
+
+NAMES = ("a/b", "a.b:c", "..", "two words", "%2F", "🦑", "?x=1", "#top", "'\"", "{{7*7}}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_any_characters_have_pages_that_links_lead_to_and_actions_change(
+    visit: Visits, client: Client, address: str, name: str
+) -> None:
+    fail(client, 1, name, name, tags=[name], throttles=[name])
+    client.throttles[name].set_maximum(3)
+    client.topics[name].put("m", "x", delay=600)
+    page = visit("/queues")
+    page.locator("#queue").get_by_role("link", name=name, exact=True).first.click()
+    expect(page.locator("h1")).to_have_text(name)
+    page.get_by_role("button", name="Pause…").click()
+    confirm(page, f"Pause {name}?")
+    expect(page.locator("h1 .pill")).to_have_text("paused")
+    for path in ("failed", "throttles", "topics", "tags"):
+        go(page, address + path)
+        page.locator("main").get_by_role("link", name=name, exact=True).first.click()
+        expect(page.locator("h1")).to_have_text(name)
+        assert page.url == f"{address}{path}/{segment(name)}"
+    go(page, f"{address}failed/{segment(name)}")
+    page.locator("#jobs-of-group [data-verb=retry]").click()
+    toast(page, "retry done")
+    until(lambda: not Console(client).failures(), "the group is gone")
