@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp
@@ -78,6 +78,7 @@ def create_app(client: object = None, **options: Unpack[AppOptions]) -> "Applica
     for kind, _ in _STATUS:
         app.add_exception_handler(kind, faces.error)
     app.add_exception_handler(TooLarge, faces.too_large)
+    app.add_exception_handler(ClientDisconnect, faces.disconnected)
     app.state.site = site
     return Application(app, site)
 
@@ -324,6 +325,10 @@ class Faces:
     async def too_large(self, request: Request, _: Exception) -> Response:
         """Answer a body that is too large."""
         return self._error_page(request, 413, "The body is larger than a request may be.")
+
+    async def disconnected(self, request: Request, _: Exception) -> Response:
+        """Answer a request that ended before its body did: nobody reads the response, and nothing is logged."""
+        return self._error_page(request, 400, "The connection ended before the body did.")
 
     def _error_page(self, request: Request, status: int, sentence: str) -> Response:
         ctx = getattr(request.state, "ctx", None)
