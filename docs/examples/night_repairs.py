@@ -8,26 +8,21 @@ import time
 
 import httpx
 
-api = httpx.Client(
-    base_url=os.environ["HOLDFAST_WEB"] + "/api/v1",
-    headers={"Authorization": f"Bearer {os.environ['HOLDFAST_TOKEN']}"},
-    timeout=30,
-)
+headers = {"Authorization": f"Bearer {os.environ['HOLDFAST_TOKEN']}"}
+api = httpx.Client(base_url=os.environ["HOLDFAST_WEB"] + "/api/v1", headers=headers, timeout=30)
 
 
-def call(verb: str, **fields: object) -> dict:
-    found = api.post(f"/jobs/{verb}", json=fields)
-    found.raise_for_status()
-    return found.json()
+def call(method: str, path: str, fields: dict[str, object] | None = None) -> dict:
+    return api.request(method, path, json=fields).raise_for_status().json()
 
 
-for group in api.get("/failed").raise_for_status().json()["groups"]["rows"]:
-    probe = group["newest"]
-    call("retry", jid=[probe])
+for row in call("GET", "/failed")["found"]["page"]["rows"]:
+    name, count = row["group"]["name"], row["group"]["count"]
+    jid = call("POST", "/failed/probe", {"name": name})["result"]["jid"]
     state, until = "waiting", time.monotonic() + 60
     while state not in ("complete", "failed") and time.monotonic() < until:
         time.sleep(1)
-        state = api.get(f"/jobs/{probe}").json()["facts"]["state"]
-    print(group["name"], "probe:", state)
-    if state == "complete":
-        print(call("retry", q=f'state:failed group:"{group["name"]}"')["text"])
+        state = call("GET", f"/jobs/{jid}")["detail"]["facts"]["state"]
+    print(f"{name}: the probe is {state}")
+    if state == "complete" and count > 1:
+        print(call("POST", "/failed/retry", {"name": [name]})["text"])

@@ -40,14 +40,15 @@ def plain(value: object) -> Any:
 def _fields(value: msgspec.Struct) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in value.__struct_fields__:
-        field = getattr(value, name)
-        if name in _HIDDEN:
-            continue
-        if name.endswith("_ms"):
-            found[name.removesuffix("_ms")] = field / 1000 if field else None
-        else:
-            found[name] = plain(field)
+        field, written = getattr(value, name), name_in_json(name)
+        if written:
+            found[written] = plain(field) if written == name else field / 1000 if field else None
     return found
+
+
+def name_in_json(field: str) -> str:
+    """Return the name of a field in JSON, "" if it is left out; of a time in milliseconds the name without `_ms`."""
+    return "" if field in _HIDDEN else field.removesuffix("_ms")
 
 
 def _options(facts: JobFacts) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from holdfast.web.schemas import Schemas
 from holdfast.web.views import ActionRoute, Done, Table, View
 
 if TYPE_CHECKING:
@@ -15,20 +16,22 @@ _REF: Final = "#/components/schemas/{name}"
 
 def openapi(table: Table, ctx: "Context") -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of an application."""
+    results = Schemas("#/components/schemas/Result.{name}")
     kinds = list(dict.fromkeys([*(action.body for action in table.actions.values()), Done]))
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     bodies = dict(zip(kinds, schemas, strict=True))  # two modules may have bodies of one name
     paths: dict[str, Any] = {}
     for view in table.views:
-        paths.setdefault(view.twin, {})["get"] = _read(view)
+        paths.setdefault(view.twin, {})["get"] = _read(view, results.of_result(view.load))
     for action in table.actions.values():
         paths.setdefault(f"/{action.noun}/{action.verb}", {})["post"] = _write(action, bodies[action.body])
+    parts = {f"Result.{name}": schema for name, schema in results.components.items()}
     return {
         "openapi": "3.1.0",
         "info": {"title": "holdfast", "version": ctx.version},
         "servers": [{"url": ctx.url("/api/v1")}],
         "paths": paths,
-        "components": {"schemas": {**components, "Problem": _PROBLEM}},
+        "components": {"schemas": {**components, **parts, "Problem": _PROBLEM}},
     }
 
 
@@ -44,7 +47,7 @@ _PROBLEM: Final[Mapping[str, Any]] = {
 }
 
 
-def _read(view: View) -> dict[str, Any]:
+def _read(view: View, result: Mapping[str, Any]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components([view.query], ref_template=_REF)
     schema = components[view.query.__name__]
     parameters = [
@@ -60,7 +63,7 @@ def _read(view: View) -> dict[str, Any]:
         "summary": view.summary,
         "parameters": parameters,
         "responses": {
-            "200": _json("What the page shows.", {"type": "object"}),
+            "200": _json("What the page shows.", result),
             **_errors("400", "401", "403", "404", "503"),
         },
     }

@@ -1,7 +1,7 @@
 """The application: `create_app` puts pages, their JSON twins, actions, the live stream and files together."""
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final, Unpack, cast
@@ -10,9 +10,9 @@ from urllib.parse import quote, unquote
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp
 
 from holdfast.console.plain import plain
@@ -41,6 +41,7 @@ from holdfast.web.users import Role
 from holdfast.web.views import ActionRoute, Body, Done, Question, View, from_form, read_form
 
 _FLASH: Final = "holdfast-flash"
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
     (JobNotFound, 404),
     (OperationNotFound, 404),
@@ -77,6 +78,7 @@ def create_app(client: object = None, **options: Unpack[AppOptions]) -> "Applica
     for kind, _ in _STATUS:
         app.add_exception_handler(kind, faces.error)
     app.add_exception_handler(TooLarge, faces.too_large)
+    app.add_exception_handler(ClientDisconnect, faces.disconnected)
     app.state.site = site
     return Application(app, site)
 
@@ -132,11 +134,24 @@ class Faces:
         for view in pages.TABLE.views:
             found += _routes("/api/v1" + view.twin, self._guarded(self._twin(view), view.role))
             found += _routes(view.path, self._guarded(self._page(view), view.role))
-        found.append(Route("/{path:path}", self._guarded(self._nowhere), methods=["GET", "POST"]))
-        return found
+        return [*found, Route("/{path:path}", self._guarded(self._nowhere(found)), methods=_METHODS)]
 
-    async def _nowhere(self, ctx: Context) -> Response:
-        raise HTTPException(404, f"There is no page {one_line(ctx.place)[:200]}.")
+    def _nowhere(self, routes: Sequence[BaseRoute]) -> Callable[[Context], Awaitable[Response]]:
+        async def nowhere(ctx: Context) -> Response:
+            allowed = {
+                method
+                for route in routes
+                if isinstance(route, Route) and route.matches(ctx.request.scope)[0] is Match.PARTIAL
+                for method in route.methods or ()
+            }
+            place = one_line(ctx.place)[:200]
+            if not allowed:
+                raise HTTPException(404, f"There is no page {place}.")
+            allow = ", ".join(sorted(allowed))
+            sentence = f"{place} takes {allow}, not {one_line(ctx.request.method)[:40]}."
+            raise HTTPException(405, sentence, {"Allow": allow})
+
+        return nowhere
 
     # Who asks.
 
@@ -163,13 +178,10 @@ class Faces:
 
     def _page(self, view: View) -> Callable[[Context], Awaitable[Response]]:
         async def page(ctx: Context) -> Response:
-            request = ctx.request
-            if (
-                "application/json" in request.headers.get("accept", "")
-                and "text/html" not in request.headers["accept"]
-            ):
-                twin = view.twin if view.path == "/" else ctx.place
-                return RedirectResponse(ctx.url("/api/v1" + twin, **dict(request.query_params)), 303)
+            request, accepted = ctx.request, ctx.request.headers.get("accept", "")
+            ctx.twin = ctx.url("/api/v1/overview") if view.path == "/" else ctx.here_below("/api/v1")
+            if "application/json" in accepted and "text/html" not in accepted:
+                return RedirectResponse(ctx.twin, 303)
             region = request.query_params.get("fragment")
             if region is None:
                 await self.site.hub.look()
@@ -297,7 +309,9 @@ class Faces:
         sentence = (
             error.detail if error.detail != HTTPStatus(error.status_code).phrase else f"{error.detail}."
         )
-        return self._error_page(request, error.status_code, sentence)
+        response = self._error_page(request, error.status_code, sentence)
+        response.headers.update(error.headers or {})
+        return response
 
     async def error(self, request: Request, error: Exception) -> Response:
         """Answer an error of the tree with its sentence; any other is logged, and its text is not shown."""
@@ -312,6 +326,10 @@ class Faces:
     async def too_large(self, request: Request, _: Exception) -> Response:
         """Answer a body that is too large."""
         return self._error_page(request, 413, "The body is larger than a request may be.")
+
+    async def disconnected(self, request: Request, _: Exception) -> Response:
+        """Answer a request that ended before its body did: nobody reads the response, and nothing is logged."""
+        return self._error_page(request, 400, "The connection ended before the body did.")
 
     def _error_page(self, request: Request, status: int, sentence: str) -> Response:
         ctx = getattr(request.state, "ctx", None)

@@ -71,6 +71,8 @@ class Context:
         self.live = site.options.live
         self.version = site.version
         self.changes = site.hub.version
+        self.twin = ""
+        """The URL of the JSON twin, where this is a page that has one."""
         self.now_ms = 0
         """The time of the store, once a loader has asked for it."""
 
@@ -104,11 +106,15 @@ class Context:
 
     def here(self, **changes: object) -> str:
         """Return this URL with some of its query changed; None or "" removes."""
+        return self.here_below("", **changes)
+
+    def here_below(self, path: str, **changes: object) -> str:
+        """Return the URL of the same place and query below a path of this application."""
         query: dict[str, object] = {}
         for name, value in self.request.query_params.multi_items():
             if name != "fragment":
                 query.setdefault(name, []).append(value)  # type: ignore[attr-defined]
-        return with_query(self.root + self.place, query | changes)
+        return with_query(self.root + path + self.place, query | changes)
 
     @property
     def place(self) -> str:

@@ -1,0 +1,145 @@
+"""The JSON API: each page has a twin, the OpenAPI document describes all of it, and errors are problem documents."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+from openapi_spec_validator import validate
+from starlette.testclient import TestClient
+
+from holdfast import Client
+from holdfast.console.handles import Console
+from holdfast.console.operation_spec import Spec
+from holdfast.web import auth, create_app
+from holdfast.web.pages import TABLE
+from holdfast.web.paths import segment
+from holdfast.web.sessions import Sessions
+from holdfast.web.views import ActionRoute, View
+
+NAME = "a/b: 50 %. 🦑"
+PROBLEM = "application/problem+json"
+ACTIONS = list(TABLE.actions.values())
+
+
+@pytest.fixture
+def names(client: Client) -> dict[str, str]:
+    """One of everything, by the first segment of its page; most have a name of all kinds of characters."""
+    queue, other = client.queues[NAME], client.queues["failing"]
+    for at in range(3):
+        queue.put("jobs.Send", {"n": at}, jid=f"{NAME} {at}", tags=[NAME], priority=at, throttles=[NAME])
+    other.put("jobs.Send", {}, jid="failed", tags=[NAME])
+    client.throttles[NAME].maximum = 1
+    client.job(f"{NAME} 0").track()
+    queue.pop(1)
+    [job] = other.pop(1)
+    job.fail(NAME, "Traceback (most recent call last):\nValueError: no luck")
+    queue.recur("jobs.Digest", {}, interval=60, jid=NAME)
+    client.topics[NAME].put("m", "text", delay=60)
+    console = Console(client, "ada")
+    operation = console.run_operation(
+        console.start_operation(Spec(action="track", filter="state:failed"))
+    ).id
+    worker = console.workers().rows[0].name
+    fixed = {"jobs": f"{NAME} 0", "workers": worker, "operations": operation}
+    return {kind: NAME for kind in ("queues", "tags", "failed", "recurring", "topics", "throttles")} | fixed
+
+
+def address(view: View, names: dict[str, str]) -> str:
+    return view.path.replace("{name}", segment(names[view.path.split("/")[1]])) if "{" in view.path else view.path
+
+
+def is_problem(response: Any, status: int) -> bool:
+    found = response.json()
+    assert (response.status_code, response.headers["content-type"]) == (status, PROBLEM), response.text
+    assert (found["status"], bool(found["title"]), len(found["request"])) == (status, True, 12)
+    return True
+
+
+@pytest.fixture
+def document(web: TestClient) -> dict[str, Any]:
+    found: dict[str, Any] = web.get("/api/v1/openapi.json").json()
+    return found
+
+
+# Pages and their twins.
+
+
+def test_each_page_links_a_twin_that_has_what_the_document_describes(
+    web: TestClient, names: dict[str, str], document: dict[str, Any]
+) -> None:
+    for view in TABLE.views:
+        place = address(view, names)
+        twin = web.get(f"/api/v1{place}")
+        assert twin.status_code == 200, (place, twin.text)
+        assert twin.headers["content-type"] == "application/json", place
+        described = document["paths"][view.path]["get"]["responses"]["200"]["content"]["application/json"]
+        schema = {**described["schema"], "components": document["components"]}
+        jsonschema.validate(twin.json(), schema, cls=jsonschema.Draft202012Validator)
+        page = web.get(place)
+        if page.headers["content-type"].startswith("text/html"):
+            link = f'<link rel="alternate" type="application/json" href="/api/v1{place}">'
+            assert link in page.text, place
+
+
+def test_a_page_that_is_asked_for_as_json_leads_to_its_twin(web: TestClient, names: dict[str, str]) -> None:
+    headers = {"Accept": "application/json"}
+    for view in TABLE.views:
+        place = address(view, names)
+        found = web.get(f"{place}?limit=5&limit=7", headers=headers, follow_redirects=False)
+        assert (found.status_code, found.headers["location"]) == (303, f"/api/v1{place}?limit=5&limit=7")
+    both = web.get("/queues", headers={"Accept": "text/html, application/json"}, follow_redirects=False)
+    assert both.status_code == 200
+
+
+@pytest.mark.parametrize("view", TABLE.views, ids=lambda view: view.name)
+def test_the_errors_of_a_twin_are_problem_documents(web: TestClient, view: View) -> None:
+    place = f"/api/v1{view.path}".replace("{name}", "nowhere")
+    if "{name}" in view.path and view.path.split("/")[1] not in ("topics", "tags"):
+        assert is_problem(web.get(place), 404)
+    elif "limit" in view.query.__struct_fields__:
+        for value in ("x", "0", "-1", "NaN"):
+            assert is_problem(web.get(place, params={"limit": value}), 400)
+    for method in ("PUT", "DELETE", "PATCH"):
+        found = web.request(method, place)
+        assert is_problem(found, 405)
+        assert found.headers["allow"] in ("GET, HEAD", "GET, HEAD, POST")
+
+
+def test_what_is_not_there_is_a_problem_document_too(web: TestClient) -> None:
+    assert is_problem(web.get("/api/v1/nowhere"), 404)
+    assert is_problem(web.post("/api/v1/queues/explode", json={}), 404)
+    assert is_problem(web.post("/api/v1/queues", json={}), 405)
+
+
+# Actions.
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: f"{action.noun}-{action.verb}")
+def test_the_errors_of_an_action_are_problem_documents(web: TestClient, action: ActionRoute) -> None:
+    place = f"/api/v1/{action.noun}/{action.verb}"
+    assert is_problem(web.post(place, json=[]), 400)
+    assert is_problem(web.post(place, json={"reason": 5}), 400)
+    assert is_problem(web.post(place, content=b"{", headers={"Content-Type": "application/json"}), 400)
+    assert is_problem(web.post(place, content=b"a=b", headers={"Content-Type": "text/plain"}), 415)
+    assert is_problem(web.post(place, json={"reason": "x" * (1 << 20)}), 413)
+    assert is_problem(web.put(place, json={}), 405)
+
+
+# The document.
+
+
+def test_the_document_is_valid_and_has_each_view_and_action(document: dict[str, Any]) -> None:
+    validate(document)
+    assert document["openapi"] == "3.1.0"
+    gets = {path for path, one in document["paths"].items() if "get" in one}
+    posts = {path for path, one in document["paths"].items() if "post" in one}
+    assert gets == {view.path for view in TABLE.views}
+    assert posts == {f"/{action.noun}/{action.verb}" for action in ACTIONS}
+    for path in posts:
+        assert {"400", "403", "404", "409", "413", "503"} <= set(document["paths"][path]["post"]["responses"])
+
+
+def test_the_document_needs_a_login_as_everything_does(client: Client) -> None:
+    with TestClient(create_app(client, auth=auth.TokenLink(Sessions(b"s" * 32)))) as nobody:
+        for path in ("/api/v1/openapi.json", "/api/v1/nowhere", "/api/v1/queues"):
+            assert is_problem(nobody.get(path), 401)
