@@ -153,6 +153,7 @@ OTHERS = {
     "notify": "follows what happens; test_notify_command.py",
     "lua": "prints Lua; test_lua_texts.py",
     "bench": "prints measurements; test_bench.py",
+    "web": "serves until it is stopped; tests/web/test_serving.py",
 }
 """Commands whose output differs each time, or is no picture; and where they are tested."""
 
