@@ -19,7 +19,7 @@ from holdfast.errors import UsageError
 from holdfast.web.credentials import TRY_SECONDS, Credentials
 from holdfast.web.gate import LOOPBACK, host_of, refusal, wants_json
 from holdfast.web.sessions import Sessions
-from holdfast.web.users import ROLES, Role, User
+from holdfast.web.users import BY_NAME, Role, User
 from holdfast.web.views import read_form
 
 
@@ -193,7 +193,7 @@ class Proxy:
             return None
         name = request.headers.get(self._user_header, "").strip()
         given = request.headers.get(self._role_header, "").strip()
-        role = next((one for one in ROLES if one == given), self._role)
+        role = BY_NAME.get(given, self._role)
         return User(name[:100], role) if name else None
 
     def refused(self, request: HTTPConnection) -> Response:

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from holdfast.errors import UsageError
-from holdfast.web.users import ROLES, User
+from holdfast.web.users import BY_NAME, ROLES, User
 
 _COST: Final = 1 << 14
 _BLOCK: Final = 8
@@ -83,7 +83,7 @@ def parsed_users(text: str, where: str) -> dict[str, Credential]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         words = [word.strip() for word in line.split(":", 3)]
-        role = next((one for one in ROLES if len(words) > 2 and one == words[1]), None)
+        role = BY_NAME.get(words[1]) if len(words) > 2 else None
         if role is None or not words[0] or not words[2].startswith(("scrypt$", "sha256$")):
             raise UsageError(
                 f"{where}: line {number}: expected name:role:secret, with a role of {', '.join(ROLES)}"

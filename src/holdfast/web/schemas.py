@@ -49,7 +49,7 @@ class Schemas:
             return {"anyOf": [self._of(one, variables) for one in args]}
         if origin is Literal:
             return {"enum": list(args)}
-        found = origin or kind
+        found: Any = origin or kind
         if not isinstance(found, type):
             return {}
         if issubclass(found, msgspec.Struct):

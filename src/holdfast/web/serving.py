@@ -179,6 +179,10 @@ class Below:
             await self._app(scope, receive, send)
 
 
+def _tidy_up(_signal: int, _frame: object) -> None:
+    """Go on to the end of the program."""
+
+
 def serve(app: ASGIApp, listening: socket.socket, trusted_proxies: str = "") -> None:
     """Serve until INT or TERM. Open streams have two seconds then."""
     config = uvicorn.Config(
@@ -192,5 +196,5 @@ def serve(app: ASGIApp, listening: socket.socket, trusted_proxies: str = "") -> 
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         # The server raises the signal that ended it once more; the process still has to tidy up.
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, _tidy_up)
     uvicorn.Server(config).run([listening])

@@ -10,7 +10,7 @@ from typing import Final
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from holdfast.web.users import ROLES, User
+from holdfast.web.users import BY_NAME, User
 
 SESSION_SECONDS: Final = 12 * 3600.0
 LINK_SECONDS: Final = 600.0
@@ -65,7 +65,7 @@ class Sessions:
         words = self._read("session", request.cookies.get(cookie_name(request), ""))
         if words is None or len(words) != 3 or not _is_ahead(words[-1]):
             return None
-        role = next((one for one in ROLES if one == words[1]), None)
+        role = BY_NAME.get(words[1])
         return None if role is None else User(base64.urlsafe_b64decode(words[0]).decode(), role)
 
     def _sign(self, kind: str, *words: str) -> str:

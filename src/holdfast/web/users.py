@@ -1,5 +1,6 @@
 """Who uses the pages and the API, and what each role may do."""
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -7,6 +8,8 @@ import msgspec
 Role = Literal["viewer", "operator", "admin"]
 ROLES: Final[tuple[Role, ...]] = ("viewer", "operator", "admin")
 """From the least to the most: a role may do what those before it may."""
+BY_NAME: Final[Mapping[str, Role]] = {role: role for role in ROLES}
+"""The roles as text from outside names them."""
 
 
 class User(msgspec.Struct, frozen=True):
