@@ -1,7 +1,7 @@
 """The application: `create_app` puts pages, their JSON twins, actions, the live stream and files together."""
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final, Unpack, cast
@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.datastructures import ImmutableMultiDict
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
@@ -265,9 +266,14 @@ class Faces:
         return response
 
     def _asked(
-        self, ctx: Context, action: ActionRoute, question: Question, form: Mapping[str, Any], by_script: bool
+        self,
+        ctx: Context,
+        action: ActionRoute,
+        question: Question,
+        form: ImmutableMultiDict[str, str],
+        by_script: bool,
     ) -> Response:
-        fields = [(name, value) for name, value in form.multi_items() if name != "confirm"]  # type: ignore[attr-defined]
+        fields = [(name, value) for name, value in form.multi_items() if name != "confirm"]
         template = "question.html" if by_script else "question_page.html"
         return HTMLResponse(self.site.pages.page(template, ctx, question, action=action, fields=fields))
 

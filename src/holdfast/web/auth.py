@@ -193,7 +193,7 @@ class Proxy:
             return None
         name = request.headers.get(self._user_header, "").strip()
         given = request.headers.get(self._role_header, "").strip()
-        role = BY_NAME.get(given, self._role)
+        role: Role = BY_NAME.get(given, self._role)
         return User(name[:100], role) if name else None
 
     def refused(self, request: HTTPConnection) -> Response:

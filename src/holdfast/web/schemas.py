@@ -49,9 +49,9 @@ class Schemas:
             return {"anyOf": [self._of(one, variables) for one in args]}
         if origin is Literal:
             return {"enum": list(args)}
-        found: Any = origin or kind
-        if not isinstance(found, type):
+        if not isinstance(origin or kind, type):
             return {}
+        found: type[Any] = origin or kind
         if issubclass(found, msgspec.Struct):
             return self._of_struct(kind, found, tuple(variables.get(one, one) for one in args))
         return self._of_container(found, args, variables)

@@ -114,7 +114,7 @@ def _redacted(ctx: Context, value: Any) -> Any:
         members = cast("dict[str, Any]", value)
         return {ctx.site.mask.text(name): _redacted(ctx, one) for name, one in members.items()}
     if isinstance(value, list):
-        return [_redacted(ctx, one) for one in cast("list[Any]", value)]
+        return [_redacted(ctx, one) for one in cast("list[object]", value)]
     return ctx.site.mask.text(value) if isinstance(value, str) else value
 
 
