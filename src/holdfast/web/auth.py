@@ -182,7 +182,8 @@ class Proxy:
     ) -> None:
         if not addresses or isinstance(addresses, str):
             raise UsageError("Proxy: expected a list with at least one address of the server in front")
-        self._addresses, self._secret, self._role = frozenset(addresses), secret, role
+        self._addresses, self._secret = frozenset(addresses), secret
+        self._role: Role = role
         self._user_header, self._role_header = user_header, role_header
 
     async def user(self, request: HTTPConnection) -> User | None:
@@ -193,7 +194,7 @@ class Proxy:
             return None
         name = request.headers.get(self._user_header, "").strip()
         given = request.headers.get(self._role_header, "").strip()
-        role: Role = BY_NAME.get(given, self._role)
+        role = BY_NAME.get(given, self._role)
         return User(name[:100], role) if name else None
 
     def refused(self, request: HTTPConnection) -> Response:
