@@ -105,13 +105,15 @@ def test_a_new_process_shows_its_own_title_at_once(said):
 
 def test_a_title_is_one_line_whatever_is_in_it_and_is_given_back():
     before = get_title()
+    set_title("y" * 600)
+    has_room = len(get_title()) == 600  # the system has as much as the program's words and environment took
     title = Title()
     title.show("%s", "klass\n\x1b[31m%s\udcff" + "x" * 9000)
     shown = get_title()
     assert shown.isprintable()
     assert "klass??[31m%s?xx" in shown
     assert len(shown) < 600
-    assert re.search(r" at \d{4}-", shown)
+    assert re.search(r" at \d{4}-", shown) or not has_room
     title.close()
     assert get_title() == before
     set_title("a\nb")
