@@ -107,6 +107,7 @@ def test_a_title_is_one_line_whatever_is_in_it_and_is_given_back():
     before = get_title()
     set_title("y" * 600)
     has_room = len(get_title()) == 600  # the system has as much as the program's words and environment took
+    set_title(before)
     title = Title()
     title.show("%s", "klass\n\x1b[31m%s\udcff" + "x" * 9000)
     shown = get_title()
