@@ -271,7 +271,7 @@ def refusal(text: str | bytes) -> Refused:
     code, _, detail = sentence.partition(" ")
     if not code.startswith("HF_"):
         return Refused(sentence)
-    if code in _BARE and " " not in detail:
+    if code in _BARE and not detail.startswith("no recurring job "):
         detail = _BARE[code].format(detail)
     return _CLASSES.get(code, Refused)(detail, code)
 

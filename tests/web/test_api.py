@@ -44,8 +44,13 @@ def names(client: Client) -> dict[str, str]:
     return {kind: NAME for kind in ("queues", "tags", "failed", "recurring", "topics", "throttles")} | fixed
 
 
-def address(view: View, names: dict[str, str]) -> str:
-    return view.path.replace("{name}", segment(names[view.path.split("/")[1]])) if "{" in view.path else view.path
+def addresses(names: dict[str, str]) -> list[tuple[View, str, str]]:
+    """Return each view with the address of its page, and that of its twin."""
+    found = []
+    for view in TABLE.views:
+        name = segment(names.get(view.path.split("/")[1], ""))
+        found.append((view, view.path.replace("{name}", name), "/api/v1" + view.twin.replace("{name}", name)))
+    return found
 
 
 def is_problem(response: Any, status: int) -> bool:
@@ -67,33 +72,31 @@ def document(web: TestClient) -> dict[str, Any]:
 def test_each_page_links_a_twin_that_has_what_the_document_describes(
     web: TestClient, names: dict[str, str], document: dict[str, Any]
 ) -> None:
-    for view in TABLE.views:
-        place = address(view, names)
-        twin = web.get(f"/api/v1{place}")
+    for view, place, address in addresses(names):
+        twin = web.get(address)
         assert twin.status_code == 200, (place, twin.text)
         assert twin.headers["content-type"] == "application/json", place
-        described = document["paths"][view.path]["get"]["responses"]["200"]["content"]["application/json"]
+        described = document["paths"][view.twin]["get"]["responses"]["200"]["content"]["application/json"]
         schema = {**described["schema"], "components": document["components"]}
         jsonschema.validate(twin.json(), schema, cls=jsonschema.Draft202012Validator)
         page = web.get(place)
         if page.headers["content-type"].startswith("text/html"):
-            link = f'<link rel="alternate" type="application/json" href="/api/v1{place}">'
+            link = f'<link rel="alternate" type="application/json" href="{address}">'
             assert link in page.text, place
 
 
 def test_a_page_that_is_asked_for_as_json_leads_to_its_twin(web: TestClient, names: dict[str, str]) -> None:
     headers = {"Accept": "application/json"}
-    for view in TABLE.views:
-        place = address(view, names)
+    for _, place, address in addresses(names):
         found = web.get(f"{place}?limit=5&limit=7", headers=headers, follow_redirects=False)
-        assert (found.status_code, found.headers["location"]) == (303, f"/api/v1{place}?limit=5&limit=7")
+        assert (found.status_code, found.headers["location"]) == (303, f"{address}?limit=5&limit=7")
     both = web.get("/queues", headers={"Accept": "text/html, application/json"}, follow_redirects=False)
     assert both.status_code == 200
 
 
 @pytest.mark.parametrize("view", TABLE.views, ids=lambda view: view.name)
 def test_the_errors_of_a_twin_are_problem_documents(web: TestClient, view: View) -> None:
-    place = f"/api/v1{view.path}".replace("{name}", "nowhere")
+    place = f"/api/v1{view.twin}".replace("{name}", "nowhere")
     if "{name}" in view.path and view.path.split("/")[1] not in ("topics", "tags"):
         assert is_problem(web.get(place), 404)
     elif "limit" in view.query.__struct_fields__:
@@ -133,7 +136,7 @@ def test_the_document_is_valid_and_has_each_view_and_action(document: dict[str, 
     assert document["openapi"] == "3.1.0"
     gets = {path for path, one in document["paths"].items() if "get" in one}
     posts = {path for path, one in document["paths"].items() if "post" in one}
-    assert gets == {view.path for view in TABLE.views}
+    assert gets == {view.twin for view in TABLE.views}
     assert posts == {f"/{action.noun}/{action.verb}" for action in ACTIONS}
     for path in posts:
         assert {"400", "403", "404", "409", "413", "503"} <= set(document["paths"][path]["post"]["responses"])

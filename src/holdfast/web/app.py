@@ -180,7 +180,7 @@ class Faces:
     def _page(self, view: View) -> Callable[[Context], Awaitable[Response]]:
         async def page(ctx: Context) -> Response:
             request, accepted = ctx.request, ctx.request.headers.get("accept", "")
-            ctx.twin = ctx.url("/api/v1/overview") if view.path == "/" else ctx.here_below("/api/v1")
+            ctx.twin = ctx.same_query("/api/v1" + (view.twin if view.path == "/" else ctx.place))
             if "application/json" in accepted and "text/html" not in accepted:
                 return RedirectResponse(ctx.twin, 303)
             region = request.query_params.get("fragment")

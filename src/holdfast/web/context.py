@@ -106,15 +106,15 @@ class Context:
 
     def here(self, **changes: object) -> str:
         """Return this URL with some of its query changed; None or "" removes."""
-        return self.here_below("", **changes)
+        return self.same_query(self.place, **changes)
 
-    def here_below(self, path: str, **changes: object) -> str:
-        """Return the URL of the same place and query below a path of this application."""
+    def same_query(self, path: str, **changes: object) -> str:
+        """Return the URL of a path of this application with the query of this request."""
         query: dict[str, object] = {}
         for name, value in self.request.query_params.multi_items():
             if name != "fragment":
                 query.setdefault(name, []).append(value)  # type: ignore[attr-defined]
-        return with_query(self.root + path + self.place, query | changes)
+        return with_query(self.root + path, query | changes)
 
     @property
     def place(self) -> str:

@@ -1,5 +1,6 @@
 """What all requests of one application share: its client, options, templates, live numbers and background work."""
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -15,8 +16,8 @@ from holdfast.web.options import Options
 from holdfast.web.rendering import Pages
 from holdfast.web.views import Table
 
-_DEADLINE: Final = 3.0
-"""Seconds that a page waits for a store that does not respond."""
+_PATIENCE: Final[Mapping[str, float]] = {"timeout": 1.5, "deadline": 1.0}
+"""Seconds of one try, and in which a call that failed is tried again: a page waits less than 4 s for a store that does not respond."""
 
 
 class Site:
@@ -45,10 +46,10 @@ def client_of(given: object) -> AsyncClient:
     It has connections and a deadline of its own. Raises UsageError.
     """
     if given is None or isinstance(given, str):
-        return AsyncClient(given, deadline=_DEADLINE, timeout=_DEADLINE)
+        return AsyncClient(given, timeout=_PATIENCE["timeout"], deadline=_PATIENCE["deadline"])
     if not isinstance(given, (Client, AsyncClient)):
         raise UsageError(f"create_app: expected a client, a URL or nothing, got {type(given).__name__}")
     opening = given._opening  # pyright: ignore[reportPrivateUsage]
     options: Any = {name: value for name, value in opening.options.items() if name != "redis"}
-    options |= {"namespace": given.settings.namespace, "deadline": _DEADLINE, "timeout": _DEADLINE}
+    options |= {"namespace": given.settings.namespace, **_PATIENCE}
     return AsyncClient(given.store_url, **options)
