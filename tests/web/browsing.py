@@ -86,7 +86,7 @@ class Visits:
         unexpected = [
             text for text in self.problems if not any(re.search(one, text) for one in self._expected)
         ]
-        assert unexpected == []
+        assert not unexpected, unexpected
 
     def _note(self, text: str) -> None:
         self.problems.append(text)

@@ -146,13 +146,11 @@ class Scene:
                 job.fail(*ERRORS["webhooks"])
 
     def _dependencies(self) -> None:
-        """A diamond behind the failed job, and a fan."""
+        """A diamond behind the failed job."""
         queue = self.client.queues["search-index"]
         left = queue.put("Search.index", {"order": 1}, depends=[FAILED], jid="diamond-left")
         right = queue.put("Mail.notify", {"order": 1}, depends=[FAILED], jid="diamond-right")
         queue.put("Archive.store", {"order": 1}, depends=[left, right], jid="diamond-end")
-        for number in range(6):
-            queue.put("Search.remove", {"page": number}, depends=["diamond-end"])
 
     def _limits(self) -> None:
         """A throttle at its limit, and queues that wait for a reason."""

@@ -1,5 +1,6 @@
 """What people do with one job, with the search and by the keyboard, in a real browser."""
 
+import json
 import re
 from collections.abc import Callable
 
@@ -36,7 +37,7 @@ def test_the_data_of_a_failed_job_are_changed_after_a_look_at_the_difference_and
     expect(page.locator("h1 .pill")).to_have_text("waiting")
     job = client.queues["mail"].pop()
     assert job is not None
-    assert job.data == {"n": 42}
+    assert json.loads(job.data) == {"n": 42}
     go(page, f"{address}jobs/{jid}?first=1&second=2")
     expect(page.locator("#compare")).to_contain_text("Attempt 2")
 
@@ -94,7 +95,7 @@ def test_the_page_of_a_job_names_what_it_waits_for(visit: Visits, client: Client
     [_, throttled] = put(client, 2, "api", throttles=["api"])
     client.queues["api"].pop(2)
     page = visit(f"/jobs/{child}")
-    expect(page.locator("#why .blocks")).to_contain_text("waits for")
+    expect(page.locator("#why .blocks").first).to_contain_text("waits for")
     page.locator("#why").get_by_role("link", name="Open the job it waits for").click()
     page.wait_for_url(f"**/{parent}")
     go(page, f"{address}jobs/{throttled}")
@@ -114,7 +115,7 @@ def test_a_running_job_and_one_that_is_complete_or_cancelled_are_explained(
     [other] = put(client, 1)
     go(page, f"{address}jobs/{other}")
     visit.expect("status of 404")
-    page.get_by_role("group", name="").or_(page.locator(".head .menu summary")).last.click()
+    page.locator(".head .menu summary").click()
     page.locator(".head .menu[open] [data-verb=cancel]").click()
     page.locator(".head .menu[open] [data-verb=cancel]").click()
     expect(page.locator("main")).to_contain_text("doesn't exist, was canceled, or expired")
@@ -132,8 +133,8 @@ def test_the_graph_shows_a_diamond_whose_nodes_lead_to_their_jobs_and_follow_the
     graph = page.locator("#graph svg")
     expect(graph.locator("a")).to_have_count(4)
     expect(graph.locator("a", has_text="jobs.Fetch")).to_contain_text("waiting")
-    queue.pop().complete()  # type: ignore[union-attr]
-    expect(graph.locator("a", has_text="jobs.Fetch")).to_contain_text("complete")
+    queue.pop()
+    expect(graph.locator("a", has_text="jobs.Fetch")).to_contain_text("running")
     graph.locator("a", has_text="jobs.Store").click()
     page.wait_for_url("**/jobs/end")
     expect(page.locator("h1")).to_contain_text("jobs.Store")
@@ -165,6 +166,7 @@ def test_a_tracked_job_is_followed_to_its_end_and_dismissed(
     expect(pill).to_have_text("complete")
     assert is_same(page)
     page.locator("#tracked [data-verb=untrack]").click()
+    page.mouse.move(0, 0)
     expect(page.locator("main")).to_contain_text("No tracked jobs")
 
 
@@ -233,7 +235,7 @@ def test_the_palette_goes_to_a_queue_and_a_job_and_acts_on_the_selection(
     page.wait_for_url(f"**/jobs/{jid}")
     choose(page, "Failed")
     page.wait_for_url("**/failed")
-    page.locator("#failed a").first.click()
+    page.locator("#failed tbody a").first.click()
     page.wait_for_url("**/failed/*")
     page.locator("#jobs-of-group [data-pick]").check()
     choose(page, "retry")

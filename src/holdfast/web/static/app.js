@@ -245,9 +245,9 @@ function refresh(region, wait = 250 + Math.random() * 150) {
 
 const refreshAll = (wait) => $$("[data-keys]").forEach((region) => refresh(region, wait));
 
-/** Whether somebody points at a row of a list, is in one, or has selected some: then its rows do not move. */
+/** Whether somebody points at a row of a list, is in one by the keyboard, or has selected some: then its rows do not move. */
 const isInUse = (region) =>
-  !region.dataset.show && $$("[data-rows] tbody, .news", region).some((part) => part.matches(":hover, :focus-within") || $(":checked", part));
+  !region.dataset.show && $$("[data-rows] tbody, .news", region).some((part) => part.matches(":hover") || $(":checked, :focus-visible", part));
 
 /** Show what came without moving rows: cells change, rows that left are dimmed, new ones wait. */
 function updateInPlace(region, html) {
