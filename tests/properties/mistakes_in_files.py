@@ -74,6 +74,7 @@ MISTAKES_IN_PYTHON = [FileMistake(name, "py", right, wrong, test) for name, righ
      BULK + "options_are_checked_even_when_there_are_no_items"),
 )]  # fmt: skip
 
+INDEX = "lua/test_index_story.py::test_"
 MISTAKES_IN_LUA = [FileMistake(name, "lua", right, wrong, test) for name, right, wrong, test in (
     ("a preempted job has to queue again", "  if r.ended >= START then r.ended = r.ended - START end\n", "",
      "lua/test_release_story.py::test_a_preempted_job_goes_before_older_ones_of_the_class_to_which_it_fell"),
@@ -120,8 +121,12 @@ MISTAKES_IN_LUA = [FileMistake(name, "lua", right, wrong, test) for name, right,
      BACKOFF + "jitter_spreads_jobs_within_its_share_and_never_above_the_cap"),
     ("a worker that reports is quiet no more", "    if quiet then facts[#facts + 1], facts[#facts + 2] = QUIET, quiet end\n", "",
      WORKER + "a_worker_that_is_told_to_be_quiet_learns_it_with_its_next_sign_of_life"),
+    ("a queue that a cancel empties stays in the index", "if ctx.index and not running then ctx.index.left(ctx, queue) end", "",
+     INDEX + "a_queue_is_left_out_when_its_last_job_leaves_without_a_pop"),
+    ("a queue that a move empties stays in the index", "if ctx.index and from.name ~= name then ctx.index.left(ctx, from) end", "",
+     INDEX + "a_queue_is_left_out_when_its_last_job_leaves_without_a_pop"),
     ("a queue that leaves the index forgets what is due", '    run(ctx, "ZADD", ctx.keys.timer, "LT", due, queue.name)\n', "",
-     "lua/test_index_story.py::test_what_is_due_in_a_queue_that_was_paused_is_found_when_its_last_job_has_left"),
+     INDEX + "what_is_due_in_a_queue_that_was_paused_is_found_when_its_last_job_has_left"),
 )]  # fmt: skip
 
 MISTAKES_IN_FILES = [*MISTAKES_IN_PYTHON, *MISTAKES_IN_LUA]

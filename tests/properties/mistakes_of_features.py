@@ -51,8 +51,6 @@ MISTAKES_OF_FEATURES = [
     Mistake("a free slot brings no queue back into the index", "if ctx.index then ctx.index.again(ctx, queue) end", ""),
     Mistake("an earlier timer is not noted in the index", "if ctx.index then ctx.index.lowered(ctx, queue, when) end", ""),
     Mistake("a queue that is empty stays entered in the index", "if is_empty and queues.is_entered(queue) then", "if false then"),
-    Mistake("a queue that a cancel empties stays in the index", "if ctx.index and not running then ctx.index.left(ctx, queue) end", ""),
-    Mistake("a queue that a move empties stays in the index", "if ctx.index and from.name ~= name then ctx.index.left(ctx, from) end", ""),
     Mistake("a queue that a cancel does not empty leaves the index", "if call(\"EXISTS\", queue.waiting) == 1 then return end\n", ""),
     Mistake("a queue that still has jobs leaves the index", "if is_empty or is_done then", "if true then"),
     Mistake("an operator's retries give back what was used up", "max(r.remaining + retries - before, 0)", "retries"),

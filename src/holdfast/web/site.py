@@ -1,5 +1,6 @@
 """What all requests of one application share: its client, options, templates, live numbers and background work."""
 
+import asyncio
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, Final
@@ -38,6 +39,7 @@ class Site:
         await self.hub.close()
         await self.operations.close()
         await self.client.close()
+        await asyncio.sleep(0)  # connections that were hung up are closed in the next iteration of the loop
 
 
 def client_of(given: object) -> AsyncClient:
