@@ -36,12 +36,10 @@ def names(client: Client) -> dict[str, str]:
     queue.recur("jobs.Digest", {}, interval=60, jid=NAME)
     client.topics[NAME].put("m", "text", delay=60)
     console = Console(client, "ada")
-    operation = console.run_operation(
-        console.start_operation(Spec(action="track", filter="state:failed"))
-    ).id
+    operation = console.run_operation(console.start_operation(Spec(action="track", filter="state:failed"))).id
     worker = console.workers().rows[0].name
     fixed = {"jobs": f"{NAME} 0", "workers": worker, "operations": operation}
-    return {kind: NAME for kind in ("queues", "tags", "failed", "recurring", "topics", "throttles")} | fixed
+    return dict.fromkeys(("queues", "tags", "failed", "recurring", "topics", "throttles"), NAME) | fixed
 
 
 def addresses(names: dict[str, str]) -> list[tuple[View, str, str]]:

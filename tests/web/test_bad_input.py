@@ -72,7 +72,8 @@ def test_the_page_of_a_job_that_expired_says_what_is_known(web: TestClient, clie
 
 
 @pytest.mark.parametrize(
-    "query", ["state:", "state:nonsense", "(", '"', "data.=1", "priority:>x", "a" * 5000, "\0", "NOT", "queue:\ud800"]
+    "query",
+    ["state:", "state:nonsense", "(", '"', "data.=1", "priority:>x", "a" * 5000, "\0", "NOT", "queue:\ud800"],
 )
 def test_a_search_that_cannot_be_read_says_where(web: TestClient, query: str) -> None:
     address = httpx.QueryParams({"q": query.encode(errors="surrogatepass").decode(errors="replace")})
@@ -127,7 +128,10 @@ async def away_and_back(app: Application, store: ScratchStore) -> None:
     pages, twins = [view.path for view in TABLE.views], [f"/api/v1{view.twin}" for view in TABLE.views]
     paths = [path.replace("{name}", "q") for path in (*pages, *twins)]
     async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", headers={"Sec-Fetch-Site": "same-origin"}, timeout=60
+        transport=httpx.ASGITransport(app),
+        base_url="http://127.0.0.1",
+        headers={"Sec-Fetch-Site": "same-origin"},
+        timeout=60,
     ) as browser:
         assert (await browser.get("/queues/q")).status_code == 200
         with stopped(store):
@@ -143,7 +147,9 @@ async def away_and_back(app: Application, store: ScratchStore) -> None:
             assert is_helpful(refused, 503)
 
         async def is_back() -> bool:
-            return all([(await browser.get(path)).status_code == 200 for path in ("/queues/q", "/api/v1/queues")])
+            return all(
+                [(await browser.get(path)).status_code == 200 for path in ("/queues/q", "/api/v1/queues")]
+            )
 
         await until_async(is_back, "pages are shown again")
     await app.close()

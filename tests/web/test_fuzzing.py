@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import APIOperation, Case, GenerationMode
 from starlette.testclient import TestClient
+from web_process import serving
 
 from holdfast import Client
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
 from holdfast.testing.store import ScratchStore
 from holdfast.web.paths import segment
-from web_process import serving
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def names(client: Client) -> dict[str, str]:
     console = Console(client, "ada")
     done = console.run_operation(console.start_operation(Spec(action="track", filter="state:failed")))
     fixed = {"jobs": "j3", "recurring": "r", "operations": done.id, "workers": console.workers().rows[0].name}
-    return {kind: "q" for kind in ("queues", "tags", "failed", "topics", "throttles")} | fixed
+    return dict.fromkeys(("queues", "tags", "failed", "topics", "throttles"), "q") | fixed
 
 
 def aimed(body: object, names: Mapping[str, str], noun: str, rng: random.Random) -> object:
@@ -63,7 +63,9 @@ def aimed(body: object, names: Mapping[str, str], noun: str, rng: random.Random)
     return changed
 
 
-def each_case(operation: "APIOperation[Any, Any, Any, Any]", mode: GenerationMode, run: Callable[[Case], None]) -> None:
+def each_case(
+    operation: "APIOperation[Any, Any, Any, Any]", mode: GenerationMode, run: Callable[[Case], None]
+) -> None:
     quick = settings(
         max_examples=EACH,
         deadline=None,
@@ -96,7 +98,9 @@ def test_no_request_that_the_document_describes_or_does_not_describe_is_an_error
             ),
             web.get(place, params=words.get("params"), **more)
             if case.method == "GET"
-            else web.post(place, data=form, headers={"Sec-Fetch-Site": "same-origin"}, follow_redirects=False),
+            else web.post(
+                place, data=form, headers={"Sec-Fetch-Site": "same-origin"}, follow_redirects=False
+            ),
         ):
             statuses[found.status_code] = statuses.get(found.status_code, 0) + 1
             assert found.status_code < 500, (case.method, address, words, body, found.text)
@@ -128,7 +132,9 @@ def spoiled(rng: random.Random) -> bytes:
         elif kind == 2:
             found[at:at] = found[at : at + 60] * rng.randrange(50)
         else:
-            found[at:at] = rng.choice([b"\0", b"\r\n\r\n", b"%00", b"%ff/", b"../", b"\xff", b"Content-Length: -1\r\n"])
+            found[at:at] = rng.choice(
+                [b"\0", b"\r\n\r\n", b"%00", b"%ff/", b"../", b"\xff", b"Content-Length: -1\r\n"]
+            )
         if not found:
             break
     return bytes(found)

@@ -18,7 +18,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(url: str, namespace: str, folder: Path, *words: str) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+def serving(
+    url: str, namespace: str, folder: Path, *words: str
+) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """Serve a namespace while the block runs, which gets the address, without a "/" at its end, and the process."""
     port = free_port()
     place = ["--url", url, "--namespace", namespace, "--app-dir", str(folder), "--port", str(port)]
@@ -29,7 +31,8 @@ def serving(url: str, namespace: str, folder: Path, *words: str) -> Iterator[tup
     try:
         until = time.monotonic() + 60
         while Folder(folder).running() is None:
-            assert process.poll() is None and time.monotonic() < until, log.read_text()
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < until, log.read_text()
             time.sleep(0.05)
         yield f"http://127.0.0.1:{port}", process
     finally:
