@@ -20,7 +20,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 LOUD = printf '\033[1;31m%s\033[0m\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check format-check fmt lint lua-lint types rules core usual bench docs clean
+.PHONY: help setup demo test test-all check format-check fmt lint lua-lint types rules core usual bench bench-web docs clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -77,6 +77,9 @@ usual: $(READY) ## write down again which names the usual commands of the older 
 
 bench: $(READY) ## measure (ARGS=… for the benchmarks)
 	@HOLDFAST_DIR="$(CURDIR)/.holdfast/bench" $(BIN)/python -m benchmarks $(ARGS)
+
+bench-web: $(READY) ## measure the web UI over a million jobs (ARGS=--quick: a tenth of them)
+	@HOLDFAST_DIR="$(CURDIR)/.holdfast/bench" $(BIN)/python -m benchmarks web $(ARGS)
 
 docs: $(READY) ## write the reference pages
 	$(BIN)/python -m holdfast.cli.reference docs/reference

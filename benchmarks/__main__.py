@@ -24,6 +24,7 @@ NAMES = (
     "workers",
     "many_queues",
     "console",
+    "web",
     "redelivery",
     "wakeup",
     "fsync",

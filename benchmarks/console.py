@@ -29,11 +29,11 @@ def run(quick: bool, say: Say) -> list[Row]:
                 *live(store, console)]  # fmt: skip
 
 
-def fill(client: Client, jobs: int, failed: int, say: Say) -> None:
+def fill(client: Client, jobs: int, failed: int, say: Say, queues: int = QUEUES) -> None:
     """Put the jobs over the queues in turn, and let some of one queue fail."""
-    each = jobs // QUEUES
-    for number in range(QUEUES):
-        if number % 50 == 0:
+    each = jobs // queues
+    for number in range(queues):
+        if number * 20 % queues == 0:
             say(f"{number * each:,} of {jobs:,} jobs")
         words: list[str | bytes] = []
         for at in range(each):
