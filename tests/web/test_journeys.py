@@ -32,7 +32,7 @@ def test_numbers_of_the_overview_are_those_of_the_api_and_follow_the_store(
     fail(client, 2)
     put(client, 3)
     page = visit("/")
-    totals = page.request.get(address + "api/v1/").json()["overview"]["totals"]
+    totals = page.request.get(address + "api/v1/overview").json()["overview"]["totals"]
     assert (totals["waiting"], totals["failed"]) == (3, 2)
     for state, count in totals.items():
         if state != "recurring":

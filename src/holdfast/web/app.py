@@ -250,10 +250,10 @@ class Faces:
         headers = {"HX-Trigger": json.dumps({f"hf:{key}": True for key in ("done", *done.keys)})}
         if done.place:
             headers["HX-Redirect"] = ctx.url(done.place)
-        response = HTMLResponse(self.site.pages.page("toast.html", ctx, done, kind="done"), headers=headers)
+        toast = HTMLResponse(self.site.pages.page("toast.html", ctx, done, kind="done"), headers=headers)
         if done.place:  # the message is shown by the page that comes next
-            _set_flash(response, ctx, done.text, "done")
-        return response
+            _set_flash(toast, ctx, done.text, "done")
+        return toast
 
     def _failed(
         self, ctx: Context, action: ActionRoute, error: HoldfastError, by_script: bool, back: str
