@@ -174,6 +174,7 @@ def test_a_group_of_five_thousand_is_retried_as_an_operation(
 
 def test_a_probe_shows_how_it_ended_and_offers_the_rest(visit: Visits, client: Client) -> None:
     fail(client, 3)
+    visit.expect("status of 404")  # of the group, which is gone
     page = visit("/failed/mail-ValueError")
     page.get_by_role("button", name="Retry one as a probe").click()
     expect(page.locator(".wants")).to_contain_text("The probe")

@@ -238,7 +238,9 @@ function refresh(region, wait = 250 + Math.random() * 150) {
   if (app.timers.has(region)) return;
   const load = () => {
     app.timers.delete(region);
-    if (region.isConnected && !document.hidden) htmx.trigger(region, "hf");
+    if (!region.isConnected || document.hidden) return;
+    if ($(".asks", region)) refresh(region, 500); // a question stays until it is answered
+    else htmx.trigger(region, "hf");
   };
   app.timers.set(region, setTimeout(load, wait));
 }
@@ -296,6 +298,11 @@ document.addEventListener("htmx:after:request", (event) => {
     event.preventDefault();
     updateInPlace(region, ctx.text);
   }
+});
+
+// What somebody has folded or unfolded, a menu too, stays as it is when its region loads again.
+document.addEventListener("htmx:before:morph:attr", (event) => {
+  if (event.detail.attrName === "open" && event.target.localName === "details") event.preventDefault();
 });
 
 document.addEventListener("htmx:after:swap", () => {
