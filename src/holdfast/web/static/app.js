@@ -315,8 +315,20 @@ document.addEventListener("htmx:finally:request", (event) => {
   if (!header?.startsWith("{")) return;
   const keys = Object.keys(JSON.parse(header)).map((name) => name.replace(/^hf:/, ""));
   if (keys.includes("done")) closeLayers();
+  if (keys.includes("config")) renewForms();
   changed(keys);
 });
+
+/** After a save, show the forms as they are now: what they had seen before would be refused. */
+async function renewForms() {
+  const forms = $$("form[data-dirty]");
+  if (!forms.length) return;
+  const fresh = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+  $$("form[data-dirty]", fresh).forEach((form, index) => {
+    forms[index]?.replaceWith(form);
+    htmx.process(form);
+  });
+}
 
 document.addEventListener("htmx:error", () => toast("The server did not respond. Nothing may have changed; try again.", "failed"));
 
