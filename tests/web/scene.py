@@ -100,6 +100,7 @@ class Scene:
                 [self._job(queue) for _ in range(count)],
                 tags=self.rng.choice([[], ["vip"], ["eu", "backfill"]]),
             )
+            self._move_to(self.clock.now_ms + self.rng.randrange(150, 2500))
             worker = self.workers.get(queue)
             for job in worker.queues[queue].pop(count - (3 if queue == "webhooks" else 0)) if worker else ():
                 self._end(job, queue, minute)

@@ -121,6 +121,30 @@ def test_a_running_job_and_one_that_is_complete_or_cancelled_are_explained(
     expect(page.locator("main")).to_contain_text("doesn't exist, was canceled, or expired")
 
 
+def test_earlier_moments_and_two_attempts_of_a_job_are_compared(visit: Visits, client: Client) -> None:
+    [jid] = put(client, 1)
+    for name, group in (("first", "ConnectError"), ("second", "ReadTimeout")):
+        with Client(client.store_url, namespace=client.settings.namespace, hostname=name) as worker:
+            job = worker.queues["mail"].pop()
+            assert job is not None
+            job.retry(group=group, message="no luck") if name == "first" else job.fail(group, "no luck")
+    page = visit(f"/jobs/{jid}")
+    page.locator("#history").get_by_role("link", name="The job at this moment").last.click()
+    moment = page.locator("#moment")
+    for state in ("waiting", "running", "waiting", "running", "failed"):
+        expect(moment.locator(".pill")).to_have_text(state)
+        if state != "failed":
+            moment.get_by_role("link", name="Later").click()
+    moment.get_by_role("link", name="Earlier").click()
+    expect(moment).to_contain_text("on second, attempt 2")
+    moment.get_by_role("link", name="Back to now").click()
+    expect(moment).to_have_count(0)
+    page.locator("#attempts").get_by_role("link", name="Compare").first.click()
+    rows = page.locator("#compare tbody tr")
+    expect(rows.filter(has_text="Worker")).to_contain_text("firstsecond")
+    expect(rows.filter(has_text="Group")).to_contain_text("ConnectErrorReadTimeout")
+
+
 def test_the_graph_shows_a_diamond_whose_nodes_lead_to_their_jobs_and_follow_the_store(
     visit: Visits, client: Client
 ) -> None:
@@ -252,6 +276,7 @@ def choose(page: Page, text: str) -> None:
 
 def test_a_group_is_retried_from_the_overview_by_the_keyboard_alone(visit: Visits, client: Client) -> None:
     fail(client, 3)
+    visit.expect("status of 404")  # of the group, which is gone
     page = visit("/")
     page.keyboard.press("g")
     page.keyboard.press("f")
@@ -294,6 +319,7 @@ NAMES = ("a/b", "a.b:c", "..", "two words", "%2F", "🦑", "?x=1", "#top", "'\""
 def test_names_of_any_characters_have_pages_that_links_lead_to_and_actions_change(
     visit: Visits, client: Client, address: str, name: str
 ) -> None:
+    visit.expect("status of 404")  # of the group, which is gone
     fail(client, 1, name, name, tags=[name], throttles=[name])
     client.throttles[name].set_maximum(3)
     client.topics[name].put("m", "x", delay=600)

@@ -32,7 +32,7 @@ def test_numbers_of_the_overview_are_those_of_the_api_and_follow_the_store(
     fail(client, 2)
     put(client, 3)
     page = visit("/")
-    totals = page.request.get(address + "api/v1/").json()["overview"]["totals"]
+    totals = page.request.get(address + "api/v1/overview").json()["overview"]["totals"]
     assert (totals["waiting"], totals["failed"]) == (3, 2)
     for state, count in totals.items():
         if state != "recurring":
@@ -174,6 +174,7 @@ def test_a_group_of_five_thousand_is_retried_as_an_operation(
 
 def test_a_probe_shows_how_it_ended_and_offers_the_rest(visit: Visits, client: Client) -> None:
     fail(client, 3)
+    visit.expect("status of 404")  # of the group, which is gone
     page = visit("/failed/mail-ValueError")
     page.get_by_role("button", name="Retry one as a probe").click()
     expect(page.locator(".wants")).to_contain_text("The probe")

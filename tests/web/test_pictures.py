@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
-from uuid import uuid4
 
 import pytest
 from browsing import Visits, expect, go, served
@@ -65,7 +64,7 @@ def client() -> Iterator[Client]:
     """A namespace with something on every page."""
     with (
         ScratchStore("valkey") as store,
-        Client(store.url, namespace=f"test-{uuid4().hex[:12]}") as made,
+        Client(store.url, namespace="test-shop") as made,
     ):
         Scene(made).fill()
         yield made
@@ -96,6 +95,7 @@ def client_operations(client: Client) -> list[str]:
 
 def opened(visit: Visits, base: str, name: str, path: str, width: int, theme: Theme) -> Page:
     """Open a page and wait until all that it loads by itself is there."""
+    visit.expect("status of (400|404)")
     page = visit(
         "static/nothing",
         viewport={"width": width, "height": 900},
@@ -117,7 +117,6 @@ def test_a_page_fits_every_width_and_breaks_no_rule_of_accessibility(
     visit: Visits, address: str, place: tuple[str, str], theme: Theme
 ) -> None:
     name, path = place
-    visit.expect("status of (400|404)")
     PICTURES.mkdir(parents=True, exist_ok=True)
     page = opened(visit, address, name, path, 1440, theme)
     faults = []
@@ -152,12 +151,14 @@ def violations(page: Page) -> list[str]:
     not os.environ.get("HOLDFAST_DOCS_PICTURES"), reason="written on request: HOLDFAST_DOCS_PICTURES=1"
 )
 @pytest.mark.parametrize(
-    ("name", "path", "theme"), [("overview", "/", "light"), ("job", f"/jobs/{FAILED}", "dark")]
+    ("name", "path", "theme", "height"),
+    [("overview", "/", "light", 900), ("job", f"/jobs/{FAILED}", "dark", 1560)],
 )
 def test_the_pictures_of_the_guide_are_small(
-    visit: Visits, address: str, name: str, path: str, theme: Theme
+    visit: Visits, address: str, name: str, path: str, theme: Theme, height: int
 ) -> None:
     page = opened(visit, address, name, path, 1440, theme)
+    page.set_viewport_size({"width": 1440, "height": height})
     target = ROOT / "docs" / "images" / f"{name}.png"
     target.parent.mkdir(exist_ok=True)
     page.screenshot(path=target, animations="disabled")

@@ -238,7 +238,9 @@ function refresh(region, wait = 250 + Math.random() * 150) {
   if (app.timers.has(region)) return;
   const load = () => {
     app.timers.delete(region);
-    if (region.isConnected && !document.hidden) htmx.trigger(region, "hf");
+    if (!region.isConnected || document.hidden) return;
+    if ($(".asks", region)) refresh(region, 500); // a question stays until it is answered
+    else htmx.trigger(region, "hf");
   };
   app.timers.set(region, setTimeout(load, wait));
 }
@@ -298,6 +300,11 @@ document.addEventListener("htmx:after:request", (event) => {
   }
 });
 
+// What somebody has folded or unfolded, a menu too, stays as it is when its region loads again.
+document.addEventListener("htmx:before:morph:attr", (event) => {
+  if (event.detail.attrName === "open" && event.target.localName === "details") event.preventDefault();
+});
+
 document.addEventListener("htmx:after:swap", () => {
   showSelection();
   prepare();
@@ -308,8 +315,20 @@ document.addEventListener("htmx:finally:request", (event) => {
   if (!header?.startsWith("{")) return;
   const keys = Object.keys(JSON.parse(header)).map((name) => name.replace(/^hf:/, ""));
   if (keys.includes("done")) closeLayers();
+  if (keys.includes("config")) renewForms();
   changed(keys);
 });
+
+/** After a save, show the forms as they are now: what they had seen before would be refused. */
+async function renewForms() {
+  const forms = $$("form[data-dirty]");
+  if (!forms.length) return;
+  const fresh = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+  $$("form[data-dirty]", fresh).forEach((form, index) => {
+    forms[index]?.replaceWith(form);
+    htmx.process(form);
+  });
+}
 
 document.addEventListener("htmx:error", () => toast("The server did not respond. Nothing may have changed; try again.", "failed"));
 
