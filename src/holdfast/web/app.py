@@ -180,7 +180,7 @@ class Faces:
     def _page(self, view: View) -> Callable[[Context], Awaitable[Response]]:
         async def page(ctx: Context) -> Response:
             request, accepted = ctx.request, ctx.request.headers.get("accept", "")
-            ctx.twin = ctx.url("/api/v1/overview") if view.path == "/" else ctx.here_below("/api/v1")
+            ctx.twin = ctx.same_query("/api/v1" + (view.twin if view.path == "/" else ctx.place))
             if "application/json" in accepted and "text/html" not in accepted:
                 return RedirectResponse(ctx.twin, 303)
             region = request.query_params.get("fragment")
@@ -250,10 +250,10 @@ class Faces:
         headers = {"HX-Trigger": json.dumps({f"hf:{key}": True for key in ("done", *done.keys)})}
         if done.place:
             headers["HX-Redirect"] = ctx.url(done.place)
-        toast = HTMLResponse(self.site.pages.page("toast.html", ctx, done, kind="done"), headers=headers)
+        message = HTMLResponse(self.site.pages.page("toast.html", ctx, done, kind="done"), headers=headers)
         if done.place:  # the message is shown by the page that comes next
-            _set_flash(toast, ctx, done.text, "done")
-        return toast
+            _set_flash(message, ctx, done.text, "done")
+        return message
 
     def _failed(
         self, ctx: Context, action: ActionRoute, error: HoldfastError, by_script: bool, back: str
