@@ -24,7 +24,7 @@ def test_vendored_files_are_those_of_the_manifest_and_each_has_a_licence() -> No
     assert {f"{name.split('.')[0]}.LICENSE" for name in found} <= set(found)
 
 
-@pytest.mark.parametrize(("name", "most"), [("app.css", 9000), ("app.js", 10_240), ("chart.js", 2500), ("live-worker.js", 1500), ("boot.js", 1000)])  # fmt: skip
+@pytest.mark.parametrize(("name", "most"), [("app.css", 9000), ("app.js", 10_500), ("chart.js", 2500), ("live-worker.js", 1500), ("boot.js", 1000)])  # fmt: skip
 def test_own_files_stay_within_their_budget(name: str, most: int) -> None:
     assert len(gzip.compress((STATIC / name).read_bytes(), 9)) <= most
 
