@@ -17,7 +17,7 @@ from html import unescape
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.console import fill
+from benchmarks.console import cpu, fill
 from benchmarks.report import Row, Say, at_most
 from holdfast import Client
 from holdfast.commands.jobs import PutMany
@@ -43,14 +43,21 @@ SEARCHES = ("/jobs?q=klass%3Ajobs.none", "/jobs?q=data.order.id%3D-1", "/jobs?q=
 REGION = re.compile(r'hx-get="([^"]*[?&](?:amp;)?fragment=[^"]*)"')
 
 
+class Web(NamedTuple):
+    """The process that serves."""
+
+    pid: int
+    port: int
+
+
 def run(quick: bool, say: Say) -> list[Row]:
     jobs, failed = (100_000, 2_000) if quick else (1_000_000, 20_000)
     with ScratchStore() as store, Client(store.url, namespace="bench", timeout=60, deadline=60) as client:
         client.config["jobs-history-count"] = 10_000_000
         fill(client, jobs, failed, say, queues=QUEUES)
         names = furnish(client)
-        with served(store.url) as port:
-            return [*pages(store, port, names, say), *searches(store, port, say)]
+        with served(store.url) as web:
+            return [*pages(store, web, names, say), *searches(store, web, say)]
 
 
 def furnish(client: Client) -> dict[str, str]:
@@ -78,14 +85,14 @@ def furnish(client: Client) -> dict[str, str]:
 
 
 @contextmanager
-def served(url: str) -> Iterator[int]:
-    """Serve the web UI in a process of its own; gives its port."""
+def served(url: str) -> Iterator[Web]:
+    """Serve the web UI in a process of its own."""
     with tempfile.TemporaryDirectory() as here:
         words = ["web", "-F", "-L", "--auth", "none", "--live", "off", "--url", url, "--namespace", "bench"]
         command = [sys.executable, "-m", "holdfast.cli.main", *words, "--app-dir", f"{here}/web"]
         process = subprocess.Popen(command)
         try:
-            yield port_of(Folder(Path(here) / "web"), process)
+            yield Web(process.pid, port_of(Folder(Path(here) / "web"), process))
         finally:
             os.kill(process.pid, signal.SIGTERM)
             process.wait(30)
@@ -101,20 +108,30 @@ def port_of(folder: Folder, process: "subprocess.Popen[bytes]") -> int:
 
 
 class Figures(NamedTuple):
-    """What 50 requests took, in ms; the least number of store calls of one of them; its size as it is and packed, in kB."""
+    """What 50 requests took, in ms: on the clock, and of a processor in server and store; the least number of store calls of
+    one of them; its size as it is and packed, in kB."""
 
     p50: float
     p95: float
+    server: float
+    store: float
     calls: int
     raw: float
     packed: float
     text: str
 
+    def __str__(self) -> str:
+        used = f"CPU {self.server:.1f} ms, store {self.store:.1f} ms"
+        return f"p50 {self.p50:.1f} ms; {used}; {self.calls} calls; {self.packed:.1f} kB packed, {self.raw:.0f} raw"
 
-def measured(store: ScratchStore, port: int, path: str) -> Figures:
+
+def measured(store: ScratchStore, web: Web, path: str) -> Figures:
+    port = web.port
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     body, times, calls = b"", list[float](), list[int]()
+    begun_cpu = 0.0, 0.0
     for number in range(ROUNDS + 3):
+        begun_cpu = (cpu_of(web.pid), cpu(store)) if number == 3 else begun_cpu
         before = commands(store) if number < 3 else 0
         begun = time.perf_counter()
         connection.request("GET", path)
@@ -128,33 +145,52 @@ def measured(store: ScratchStore, port: int, path: str) -> Figures:
         else:
             times.append(took)
     connection.close()
+    server, of_store = (
+        (now - then) * 1000 / ROUNDS
+        for now, then in zip((cpu_of(web.pid), cpu(store)), begun_cpu, strict=True)
+    )
     p95 = statistics.quantiles(times, n=20)[-1]
     packed = len(gzip.compress(body, 6)) / 1000
     return Figures(
-        statistics.median(times), p95, min(calls), len(body) / 1000, packed, body.decode(errors="replace")
+        statistics.median(times),
+        p95,
+        server,
+        of_store,
+        min(calls),
+        len(body) / 1000,
+        packed,
+        body.decode(errors="replace"),
     )
 
 
+def cpu_of(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def commands(store: ScratchStore) -> int:
-    """How many commands the store has run, without those that ask this."""
+    """How many calls of functions the store has had."""
     lines = store.ask("INFO", "commandstats").splitlines()
-    found = [re.match(r"cmdstat_([^:]+):calls=(\d+)", line) for line in lines]
-    return sum(int(one[2]) for one in found if one and one[1] not in ("info", "hello", "client|setinfo"))
+    found = [re.match(r"cmdstat_fcall(?:_ro)?:calls=(\d+)", line) for line in lines]
+    return sum(int(one[1]) for one in found if one)
 
 
-def pages(store: ScratchStore, port: int, names: dict[str, str], say: Say) -> list[Row]:
+def pages(store: ScratchStore, web: Web, names: dict[str, str], say: Say) -> list[Row]:
     places = [
         view.path.replace("{name}", segment(names.get(view.path.split("/")[1], ""))) for view in TABLE.views
     ]
-    rows: list[Row] = []
+    rows, largest = list[Row](), [0.0, 0.0, 0.0]
     for place in (*places, *MORE):
         say(place)
-        one = measured(store, port, place)
-        beside = f"p50 {one.p50:.1f} ms; {one.calls} of {CALLS} calls; {one.packed:.1f} of {PACKED_KB} kB packed, {one.raw:.0f} of {RAW_KB} raw"
-        rows.append(at_most(f"{short(place, names)}: p95", one.p95, PAGE_MS, "ms", beside))
+        one = measured(store, web, place)
+        rows.append(at_most(f"{short(place, names)}: p95", one.p95, PAGE_MS, "ms", str(one)))
+        largest = [
+            max(before, now) for before, now in zip(largest, (one.calls, one.packed, one.raw), strict=True)
+        ]
         region = REGION.search(one.text)
         if region is not None:
-            part = measured(store, port, unescape(region[1]))
+            part = measured(store, web, unescape(region[1]))
             name = unescape(region[1]).rpartition("fragment=")[2]
             beside = f"p50 {part.p50:.1f} ms; {part.calls} calls; {part.packed:.1f} kB packed"
             rows.append(
@@ -170,13 +206,11 @@ def short(place: str, names: dict[str, str]) -> str:
     return place
 
 
-def searches(store: ScratchStore, port: int, say: Say) -> list[Row]:
+def searches(store: ScratchStore, web: Web, say: Say) -> list[Row]:
     """Filters without an index, which look at a part of the jobs and offer the next part."""
     rows = []
     for place in SEARCHES:
         say(place)
-        one = measured(store, port, place)
-        rows.append(
-            at_most(f"{place}: p95", one.p95, SEARCH_MS, "ms", f"p50 {one.p50:.1f} ms; {one.calls} calls")
-        )
+        one = measured(store, web, place)
+        rows.append(at_most(f"{place}: p95", one.p95, SEARCH_MS, "ms", str(one)))
     return rows

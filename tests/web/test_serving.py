@@ -1,5 +1,6 @@
 """`holdfast web` as a process: in the background, shown, stopped; ports, options, links, signals."""
 
+import asyncio
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import pytest
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
 from holdfast.web.credentials import hash_password
-from holdfast.web.serving import Folder
+from holdfast.web.serving import Folder, bound
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -151,6 +152,24 @@ def test_passwords_of_a_users_file_and_a_read_only_start(web: Run, client: Clien
         assert browser.get(url).status_code == 200
         assert browser.post(f"{url}act/queues/pause", data={"name": "q"}).status_code == 403
     assert httpx.get(url).status_code == 401
+
+
+def test_the_body_of_a_response_is_not_delayed_until_its_headers_are_acknowledged() -> None:
+    async def accepted() -> int:
+        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            made = writer.get_extra_info("socket")
+            found.set_result(made.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listening = bound("127.0.0.1", free_port())
+        async with await asyncio.start_server(connected, sock=listening):
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            writer.close()
+            return await asyncio.wait_for(found, 30)
+
+    assert asyncio.run(accepted()) == 1
 
 
 def test_a_folder_of_somebody_else_or_open_to_others_is_refused(tmp_path: Path) -> None:

@@ -142,7 +142,9 @@ def bound(host: str, port: int | None) -> socket.socket:
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    made = socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # else asyncio leaves Nagle's delay on
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))

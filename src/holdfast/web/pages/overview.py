@@ -12,6 +12,7 @@ from holdfast.commands.workers import WorkerFacts
 from holdfast.console.attention import KINDS, Attention, is_silent
 from holdfast.console.charts import Steps
 from holdfast.console.filter_values import Exact
+from holdfast.console.job_lists import TrackedPage
 from holdfast.console.overview import Overview, number_of
 from holdfast.console.queue_figures import MOST, QueueFigures
 from holdfast.models import Sample
@@ -22,7 +23,6 @@ _QUEUES: Final = 12
 _FINDINGS: Final = 5
 _GROUPS: Final = 5
 _TRACKED: Final = 8
-_MOST_TRACKED: Final = 256
 _WORKERS: Final = 8
 
 
@@ -55,7 +55,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Tracked(msgspec.Struct, frozen=True):
-    """The first tracked jobs, and how many of the first 256 are in each state, the largest number first."""
+    """The first tracked jobs, and how many of the first 5,000 are in each state, the largest number first."""
 
     jobs: tuple[JobRow, ...]
     states: tuple[tuple[str, int], ...]
@@ -96,7 +96,7 @@ async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
     steps = await console.throughput([one.name for one in found.queues], query.range)
     shown = found.queues[:_QUEUES]
     workers = await console.workers(limit=_WORKERS)
-    tracked = await console.jobs("is:tracked", limit=_MOST_TRACKED)
+    tracked = await console.tracked("", limit=_TRACKED)
     return OverviewPage(
         found.now_ms,
         _sentence(found, steps),
@@ -105,7 +105,7 @@ async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
         tuple(_finding(ctx, one) for one in found.attention[:_FINDINGS]),
         tuple(await console.queue_figures(shown)),
         tuple(sorted(found.failures, key=lambda one: (-one.count, one.name))[:_GROUPS]),
-        _tracked(tracked.jobs, found.tracked),
+        _tracked(ctx.site.mask.within(tracked)),
         tuple(_use(one, found.now_ms) for one in workers.rows),
         steps,
         await console.waits([one.name for one in shown]),
@@ -117,9 +117,9 @@ def _use(worker: WorkerFacts, now_ms: int) -> WorkerUse:
     return WorkerUse(worker, number_of(worker, "slots"), number_of(worker, "busy"), is_silent(worker, now_ms))
 
 
-def _tracked(jobs: tuple[JobRow, ...], total: int) -> Tracked:
-    states = Counter(one.state for one in jobs).most_common()
-    return Tracked(jobs[:_TRACKED], tuple(states), max(total, len(jobs)))
+def _tracked(found: TrackedPage) -> Tracked:
+    states = Counter(found.counts).most_common()
+    return Tracked(tuple(one.job for one in found.rows), tuple(states), found.total)
 
 
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
