@@ -114,10 +114,12 @@ def test_a_list_is_turned_to_its_last_page_and_back_and_a_hidden_column_stays_hi
     expect(pager).to_contain_text("1–25 of 60")
     page.get_by_role("link", name="Next").click()
     expect(pager).to_contain_text("26–50 of 60")
+    expect(page.locator("#chip")).to_have_text("Live")  # the script of the page is there
     page.keyboard.press("]")
     expect(pager).to_contain_text("51–60 of 60")
     expect(page.locator("#jobs tbody tr")).to_have_count(10)
     expect(page.get_by_role("link", name="Next")).to_have_count(0)
+    expect(page.locator("#chip")).to_have_text("Live")
     page.keyboard.press("[")
     expect(pager).not_to_contain_text("51–60")
     assert put(client, 1)

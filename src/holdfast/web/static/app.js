@@ -267,7 +267,7 @@ function updateInPlace(region, html) {
 function updateCells(row, other) {
   [...row.cells].forEach((cell, index) => {
     const from = other.cells[index];
-    if (!from || cell.innerHTML === from.innerHTML || cell.contains(document.activeElement) || $("[data-pick]", cell)) return;
+    if (!from || cell.innerHTML === from.innerHTML || $(":focus-visible", cell) || $("[data-pick]", cell)) return;
     cell.replaceChildren(...from.childNodes);
     htmx.process(cell);
   });
@@ -323,10 +323,12 @@ document.addEventListener("htmx:finally:request", (event) => {
 async function renewForms() {
   const forms = $$("form[data-dirty]");
   if (!forms.length) return;
+  const { name, value } = document.activeElement;
   const fresh = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
   $$("form[data-dirty]", fresh).forEach((form, index) => {
     forms[index]?.replaceWith(form);
     htmx.process(form);
+    if (name) [...form.elements].find((one) => one.name === name && one.value === value)?.focus();
   });
 }
 
