@@ -185,18 +185,18 @@ def pages(store: ScratchStore, web: Web, names: dict[str, str], say: Say) -> lis
         say(place)
         one = measured(store, web, place)
         rows.append(at_most(f"{short(place, names)}: p95", one.p95, PAGE_MS, "ms", str(one)))
-        largest = [
-            max(before, now) for before, now in zip(largest, (one.calls, one.packed, one.raw), strict=True)
-        ]
+        figures = (one.calls, one.packed, one.raw)
+        largest = [max(before, now) for before, now in zip(largest, figures, strict=True)]
         region = REGION.search(one.text)
         if region is not None:
-            part = measured(store, web, unescape(region[1]))
-            name = unescape(region[1]).rpartition("fragment=")[2]
-            beside = f"p50 {part.p50:.1f} ms; {part.calls} calls; {part.packed:.1f} kB packed"
-            rows.append(
-                at_most(f"{short(place, names)} region {name}: p95", part.p95, REGION_MS, "ms", beside)
-            )
-    return rows
+            address = unescape(region[1])
+            part, what = measured(store, web, address), f"region {address.rpartition('fragment=')[2]}"
+            rows.append(at_most(f"{short(place, names)} {what}: p95", part.p95, REGION_MS, "ms", str(part)))
+    limits = (("store calls", CALLS, ""), ("HTML, packed", PACKED_KB, "kB"), ("HTML", RAW_KB, "kB"))
+    return rows + [
+        at_most(f"most {what} of a page", value, limit, unit)
+        for value, (what, limit, unit) in zip(largest, limits, strict=True)
+    ]
 
 
 def short(place: str, names: dict[str, str]) -> str:
