@@ -156,9 +156,12 @@ def test_the_graph_shows_a_diamond_whose_nodes_lead_to_their_jobs_and_follow_the
     page = visit("/jobs/left")
     graph = page.locator("#graph svg")
     expect(graph.locator("a")).to_have_count(4)
+    page.locator(".head .menu summary").click()
     expect(graph.locator("a", has_text="jobs.Fetch")).to_contain_text("waiting")
     queue.pop()
     expect(graph.locator("a", has_text="jobs.Fetch")).to_contain_text("running")
+    expect(page.locator(".head .menu[open]")).to_be_visible()  # it is not closed by what comes
+    page.keyboard.press("Escape")
     graph.locator("a", has_text="jobs.Store").click()
     page.wait_for_url("**/jobs/end")
     expect(page.locator("h1")).to_contain_text("jobs.Store")

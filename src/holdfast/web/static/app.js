@@ -301,8 +301,8 @@ document.addEventListener("htmx:after:request", (event) => {
 });
 
 // What somebody has folded or unfolded, a menu too, stays as it is when its region loads again.
-document.addEventListener("htmx:before:morph:attr", (event) => {
-  if (event.detail.attrName === "open" && event.target.localName === "details") event.preventDefault();
+htmx.registerExtension("keep-open", {
+  htmx_before_morph_attr: (changing, { attrName }) => !(attrName === "open" && changing.localName === "details"),
 });
 
 document.addEventListener("htmx:after:swap", () => {
