@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from holdfast import Client
+from holdfast.cli import web_samples
 from holdfast.testing.store import ScratchStore
 from holdfast.web.credentials import hash_password
 from holdfast.web.serving import Folder, bound
@@ -184,3 +185,15 @@ def test_a_folder_of_somebody_else_or_open_to_others_is_refused(tmp_path: Path) 
     (link / "web.secret").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError):
         Folder(link).secret()
+
+
+def test_samples_give_every_page_something_to_show(client: Client) -> None:
+    web_samples.fill(client, seed=1)
+    counts = client.queues.counts
+    total = {
+        state: sum(row[state] for row in counts)
+        for state in ("waiting", "running", "failed", "depends", "scheduled")
+    }
+    assert (total["failed"], total["running"], total["depends"]) == (100, 20, 4)
+    assert total["waiting"] + total["scheduled"] == 101
+    assert len(client.jobs.failed()) == 3

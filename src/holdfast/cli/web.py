@@ -12,9 +12,11 @@ from typing import Any, Final
 
 import click
 
+from holdfast.cli import web_samples
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.output import echo_text, json_option, print_json
+from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
 
 _PATIENCE: Final = 30.0
@@ -267,12 +269,24 @@ def _authentication(mode: str, folder: Any, options: dict[str, Any]) -> Any:
     return auth.LoopbackOnly() if mode == "none" else auth.TokenLink(sessions)
 
 
+def _fill(client: Client) -> None:
+    """Put sample jobs, without a line of the log for each that fails."""
+    log = logging.getLogger("holdfast")
+    log.setLevel(logging.ERROR)
+    web_samples.fill(client)
+    log.setLevel(logging.NOTSET)
+
+
 def _serve(place: Place, folder: Any, options: dict[str, Any]) -> None:
     from holdfast.web import create_app, serving
 
+    if options["seed_data"]:
+        place = place._replace(namespace=web_samples.NAMESPACE)
     mode = _check(place, options)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     with place.unchecked() as client:
+        if options["seed_data"]:
+            _fill(client)
         app: Any = create_app(
             client,
             auth=_authentication(mode, folder, options),

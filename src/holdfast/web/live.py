@@ -7,7 +7,7 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -192,8 +192,9 @@ class Hub:
         renewing = asyncio.create_task(self._keep_watching())
         listener = AsyncListener(self._client, [f"{self._client.root}e:c"])
         try:
-            async for message in listener.listen():
-                self._publish({}, {message["data"]})
+            async with aclosing(listener.listen()) as messages:
+                async for message in messages:
+                    self._publish({}, {message["data"]})
         except HoldfastError as error:
             logger.warning("changes cannot be followed, pages update by their numbers only: %s", error)
         finally:
