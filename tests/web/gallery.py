@@ -25,7 +25,7 @@ from holdfast.web.options import Options
 from holdfast.web.rendering import Pages
 from holdfast.web.site import Site
 from holdfast.web.users import User
-from holdfast.web.views import Done, Question, Repeal, table
+from holdfast.web.views import Done, Question, Repeal, read_form, table
 
 NOW = 1_795_500_000_000
 QUEUES = ("mailers", "webhooks", "search-index", "thumbnails", "reports", "nightly")
@@ -126,7 +126,7 @@ def application(live: str = "stream", role: str = "admin") -> Starlette:
         return HTMLResponse(site.pages.page("gallery.html", ctx, content(extra)))
 
     async def act(request: Request) -> Response:
-        form = await request.form()
+        form = await read_form(request)
         if request.path_params["noun"] == "gallery":
             extra.append(f"queue-{len(extra)}")
         if form.get("q"):
