@@ -265,6 +265,7 @@ def test_the_palette_goes_to_a_queue_and_a_job_and_acts_on_the_selection(
     page.locator("#failed tbody a").first.click()
     page.wait_for_url("**/failed/*")
     page.locator("#jobs-of-group [data-pick]").check()
+    visit.expect("status of 404")  # of the group, which is gone
     choose(page, "retry")
     toast(page, "retry done")
 
