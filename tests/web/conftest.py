@@ -8,12 +8,21 @@ from starlette.testclient import TestClient
 
 from holdfast import Client
 from holdfast.web import create_app
+from holdfast.web.gate import LOOPBACK
 
 if TYPE_CHECKING:  # only tests in a browser import what drives it
     from browsing import Visits
     from playwright.sync_api import Browser
 
 SAME_SITE = {"Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _test_client_is_local() -> Iterator[None]:
+    """Starlette's test client calls itself `testclient`, and the host `testserver`: here they are this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("holdfast.web.auth.LOOPBACK", LOOPBACK | {"testclient", "testserver"})
+        yield
 
 
 @pytest.fixture

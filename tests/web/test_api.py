@@ -1,5 +1,6 @@
 """The JSON API: each page has a twin, the OpenAPI document describes all of it, and errors are problem documents."""
 
+import asyncio
 from typing import Any
 
 import jsonschema
@@ -7,10 +8,12 @@ import pytest
 from openapi_spec_validator import validate
 from starlette.testclient import TestClient
 
-from holdfast import Client
+from holdfast import AsyncClient, Client
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
+from holdfast.testing.store import ScratchStore
 from holdfast.web import auth, create_app
+from holdfast.web.live import Hub
 from holdfast.web.pages import TABLE
 from holdfast.web.paths import segment
 from holdfast.web.sessions import Sessions
@@ -144,3 +147,17 @@ def test_the_document_needs_a_login_as_everything_does(client: Client) -> None:
     with TestClient(create_app(client, auth=auth.TokenLink(Sessions(b"s" * 32)))) as nobody:
         for path in ("/api/v1/openapi.json", "/api/v1/nowhere", "/api/v1/queues"):
             assert is_problem(nobody.get(path), 401)
+
+
+def test_requests_of_one_moment_start_one_poller(store: ScratchStore, namespace: str) -> None:
+    async def story() -> None:
+        client = AsyncClient(store.url, namespace=namespace)
+        hub = Hub(client)
+        await asyncio.gather(*(hub.look() for _ in range(5)))
+        assert [task.get_name() for task in asyncio.all_tasks()].count("holdfast-web-live") == 1
+        assert hub.counters["t.queues"] == 0
+        await hub.close()
+        await client.close()
+        await asyncio.sleep(0)
+
+    asyncio.run(story())

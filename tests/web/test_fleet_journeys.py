@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -140,19 +139,27 @@ def test_a_worker_that_was_killed_is_silent_and_its_jobs_run_elsewhere_when_its_
         until(lambda: client.jobs[jid].worker_name != name, "another worker has it")  # type: ignore[union-attr]
 
 
+def until_it_reports(client: Client) -> None:
+    """Wait for the next reports of a worker, which it sends every ten seconds."""
+    before = Console(client).now_ms()
+    until(lambda: any(one.seen_ms > before for one in Console(client).workers().rows), "it reports")
+
+
 def test_a_quiet_worker_finishes_and_takes_nothing_more(
     visit: Visits, client: Client, tmp_path: Path
 ) -> None:
     put(client, 1, klass="chores.Send")
-    with worker(client, tmp_path, "calm"):
+    with worker(client, tmp_path, "calm", "--workers", "1"):
         page = visit("/workers")
         row = page.locator("#workers tbody tr", has_text="calm").first
         row.get_by_role("button", name="Quiet").click()
         expect(row.locator(".pill")).to_have_text("quiet")
         until(lambda: client.queues["mail"].counts["running"] == 0, "it has finished")
         until(lambda: any(one.quiet for one in Console(client).workers().rows), "the store knows")
-        time.sleep(1)  # a round trip of the worker, in which it hears of it
+        until_it_reports(client)  # it has heard of it
         put(client, 1, klass="chores.Send")
+        until_it_reports(client)
+        assert client.queues["mail"].counts["waiting"] == 1
         page.get_by_role("button", name="Resume", exact=True).first.click()
         until(lambda: client.queues["mail"].counts["waiting"] == 0, "it takes jobs again")
 

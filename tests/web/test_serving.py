@@ -197,3 +197,25 @@ def test_samples_give_every_page_something_to_show(client: Client) -> None:
     assert (total["failed"], total["running"], total["depends"]) == (100, 20, 4)
     assert total["waiting"] + total["scheduled"] == 101
     assert len(client.jobs.failed()) == 3
+
+
+@pytest.mark.slow
+def test_behind_a_server_in_front_its_own_address_and_the_scheme_that_it_names_count(
+    web: Run, client: Client
+) -> None:
+    client.queues["q"].put("K", {})
+    started = web("-L", "--auth", "proxy", "--proxy", "127.0.0.1")
+    assert started.returncode == 0, started.stderr
+    url = link_in(started.stdout)
+    host = url.removeprefix("http://").rstrip("/")
+    forwarded = {
+        "X-Forwarded-For": "203.0.113.9",
+        "X-Forwarded-Proto": "https",
+        "X-Forwarded-User": "ada",
+        "X-Forwarded-Role": "operator",
+    }
+    assert httpx.get(f"{url}api/v1/queues", headers=forwarded).status_code == 200
+    for origin, status in ((f"https://{host}", 200), (f"http://{host}", 403)):
+        headers = {**forwarded, "Origin": origin}
+        found = httpx.post(f"{url}api/v1/queues/pause", json={"name": ["q"]}, headers=headers)
+        assert found.status_code == status, found.text

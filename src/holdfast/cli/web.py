@@ -305,5 +305,4 @@ def _serve(place: Place, folder: Any, options: dict[str, Any]) -> None:
         mark.touch(mode=0o600) if mode == "token" else mark.unlink(missing_ok=True)
         if not options["no_launch"]:
             click.echo(f"{_link(folder, url)}\nCtrl-C stops it.")
-        proxies = ",".join(options["proxy"])
-        serving.serve(serving.Below(app, prefix) if prefix else app, listening, proxies)
+        serving.serve(serving.Below(app, prefix) if prefix else app, listening)

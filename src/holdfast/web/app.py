@@ -80,7 +80,6 @@ def create_app(client: object = None, **options: Unpack[AppOptions]) -> "Applica
         app.add_exception_handler(kind, faces.error)
     app.add_exception_handler(TooLarge, faces.too_large)
     app.add_exception_handler(ClientDisconnect, faces.disconnected)
-    app.state.site = site
     return Application(app, site)
 
 

@@ -46,7 +46,7 @@ def is_local(request: HTTPConnection) -> bool:
     The name matters: a page of another site can make its own name resolve to this machine.
     """
     address = request.client.host if request.client else ""
-    return address in (*LOOPBACK, "", "testclient") and host_of(request.headers) in LOOPBACK
+    return address in (*LOOPBACK, "") and host_of(request.headers) in LOOPBACK
 
 
 class LoopbackOnly:

@@ -16,7 +16,7 @@ from holdfast.web.options import Options
 MOST_BYTES: Final = 1 << 20
 _MOST_QUERY: Final = 8000
 _SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
-LOOPBACK: Final = frozenset(("localhost", "127.0.0.1", "::1", "testserver"))
+LOOPBACK: Final = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 def policy(frame_ancestors: Sequence[str]) -> str:
@@ -79,9 +79,17 @@ class Gate:
             return
         scope["holdfast.request"] = secrets.token_hex(6)
         headers = Headers(scope=scope)
+        self._take_scheme(scope, headers)
         refused = self._refused(scope, headers)
         app = self._app if refused is None else refused
         await app(scope, _bounded(receive), self._with_headers(send))
+
+    def _take_scheme(self, scope: Scope, headers: Headers) -> None:
+        """Take the scheme that a trusted server in front was reached by. The address stays its own: by it, it is trusted."""
+        address = (scope.get("client") or ("",))[0]
+        scheme = headers.get("x-forwarded-proto", "").partition(",")[0].strip()
+        if address in self._options.trusted_proxies and scheme in ("http", "https"):
+            scope["scheme"] = scheme
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the response to a request that goes no further, None for one that does."""

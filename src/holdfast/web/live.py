@@ -88,6 +88,7 @@ class Hub:
         self._streams: set[Stream] = set()
         self._poller: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._looked = asyncio.Event()
         self._used = 0.0
         self.counters: dict[str, int] = {}
         self.version = 0
@@ -152,13 +153,18 @@ class Hub:
         loop = asyncio.get_running_loop()
         self._used = monotonic()
         if self._poller is None or self._poller.done() or self._loop is not loop:
-            self._loop = loop
-            await self._look()
-            self._poller = loop.create_task(self._poll(), name="holdfast-web-live")
+            # Noted before anything is awaited: requests of one moment start one poller.
+            self._loop, self._looked = loop, asyncio.Event()
+            self._poller = loop.create_task(self._poll(self._looked), name="holdfast-web-live")
+        await self._looked.wait()
 
-    async def _poll(self) -> None:
+    async def _poll(self, looked: asyncio.Event) -> None:
         listening = asyncio.create_task(self._listen(), name="holdfast-web-changes")
         try:
+            try:
+                await self._look()
+            finally:
+                looked.set()
             while self._streams or monotonic() - self._used < _IDLE:
                 await asyncio.sleep(5.0 if len(self.counters) > _MANY * len(_STATES) else 1.0)
                 await self._look()

@@ -185,7 +185,7 @@ def _tidy_up(_signal: int, _frame: object) -> None:
     """Go on to the end of the program."""
 
 
-def serve(app: ASGIApp, listening: socket.socket, trusted_proxies: str = "") -> None:
+def serve(app: ASGIApp, listening: socket.socket) -> None:
     """Serve until INT or TERM. Open streams have two seconds then."""
     config = uvicorn.Config(
         app,
@@ -193,8 +193,7 @@ def serve(app: ASGIApp, listening: socket.socket, trusted_proxies: str = "") -> 
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
-        proxy_headers=bool(trusted_proxies),
-        forwarded_allow_ips=trusted_proxies or None,
+        proxy_headers=False,  # the gate reads them: the address of the server in front has to stay visible
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         # The server raises the signal that ended it once more; the process still has to tidy up.
