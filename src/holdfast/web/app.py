@@ -336,7 +336,7 @@ class Faces:
         return self._error_page(request, 413, "The body is larger than a request may be.")
 
     async def disconnected(self, request: Request, _: Exception) -> Response:
-        """Answer a request that ended before its body did: nobody reads the response, and nothing is logged."""
+        """Answer a request that ended before its body did; the response has no reader, and nothing is logged."""
         return self._error_page(request, 400, "The connection ended before the body did.")
 
     def _error_page(self, request: Request, status: int, sentence: str) -> Response:

@@ -32,11 +32,11 @@ class Authentication(Protocol):
         ...
 
     async def user(self, request: HTTPConnection) -> User | None:
-        """Return who asks; None for nobody who may."""
+        """Return the user of a request, None if it has none."""
         ...
 
     def refused(self, request: HTTPConnection) -> Response:
-        """Return the response to a request of nobody."""
+        """Return the response to a request without a user."""
         ...
 
 

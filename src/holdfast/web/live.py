@@ -1,4 +1,4 @@
-"""What pages that are open hear: numbers that changed, and the names of things that changed. It never sends HTML.
+"""The live stream of open pages: numbers that changed, and the names of things that changed. It carries no HTML.
 
 One poller and one subscription of the store for all that watch; both end when nobody does.
 """

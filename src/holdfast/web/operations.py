@@ -1,4 +1,4 @@
-"""Run operations on many jobs in the background of the application, and take over those that nobody runs any more."""
+"""Run operations on many jobs in the background of the application, and take over those whose process has ended."""
 
 import asyncio
 from typing import Final
@@ -27,7 +27,7 @@ class Operations:
         return self._run(console, await console.start_operation(spec))
 
     async def resume(self, console: AsyncConsole, id: str) -> str:
-        """Take over an operation that was stopped or that nobody runs. Raises OperationNotFound, WrongState."""
+        """Take over an operation that was stopped or whose process has ended. Raises OperationNotFound, WrongState."""
         return self._run(console, await console.resume_operation(id))
 
     async def undo(self, console: AsyncConsole, id: str) -> str:
@@ -55,7 +55,7 @@ class Operations:
         self._hub.progress(running.id, running.looked, running.spec.candidates)
 
     def watch(self, console: AsyncConsole) -> None:
-        """Begin to look for operations that nobody runs, if that was not begun yet in this event loop."""
+        """Begin to look for operations whose process has ended, if that was not begun yet in this event loop."""
         if self._watch is None or self._watch.done():
             self._watch = asyncio.get_running_loop().create_task(
                 self._take_over(console), name="holdfast-web-operations"
