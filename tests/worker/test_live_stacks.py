@@ -213,6 +213,19 @@ def test_a_process_that_does_not_perform_a_job_has_no_stack_of_it() -> None:
     assert stack_of_job("nobody's") is None
 
 
+def test_looking_for_stacks_loads_no_lazy_object() -> None:
+    pytest.importorskip("greenlet")  # only greenlets are looked for among all objects
+
+    class Lazy:
+        @property
+        def __class__(self) -> type:
+            raise RuntimeError("loaded")
+
+    lazy = Lazy()
+    assert stack_of_job("nobody's") is None
+    del lazy
+
+
 @pytest.fixture
 def dump(tmp_path: Any) -> Callable[[], str]:
     """What the fault handler writes of this process."""

@@ -104,7 +104,8 @@ def _stacks() -> Iterator[list[Place]]:
     if "greenlet" in sys.modules:
         kind: Any = sys.modules["greenlet"].greenlet
         for thing in gc.get_objects():
-            if isinstance(thing, kind):
+            # Of a lazy object, as Django has them, isinstance would ask for the class, and so load it.
+            if issubclass(type(thing), kind):
                 frame = thing.gr_frame
                 if frame is not None:
                     yield _outwards(frame)
