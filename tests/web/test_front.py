@@ -1,5 +1,6 @@
 """The front end in a browser, on the gallery: what the script adds, and what works without it."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -142,6 +143,8 @@ def test_a_hidden_column_stays_hidden(visit: Visits) -> None:
     page = visit()
     head = page.locator("#queues-table th", has_text="Depends")
     page.locator("[data-columns] summary").click()
+    with page.expect_response(re.compile("fragment=")):
+        page.evaluate("htmx.trigger(document.querySelector('[data-keys]:has(#queues-table)'), 'hf')")
     page.locator("[data-columns] label", has_text="Depends").click()
     expect(head).to_be_hidden()
     page.reload()

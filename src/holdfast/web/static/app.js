@@ -506,8 +506,7 @@ const hiddenOf = (id) => choices.get(`columns.${id}`).split(",").filter(Boolean)
 
 function fillColumnMenu(menu) {
   const table = document.getElementById(menu.dataset.columns);
-  if (!table || menu.dataset.filled) return;
-  menu.dataset.filled = "yes";
+  if (!table || $(".pop label", menu)) return;
   [...table.tHead.rows[0].cells].forEach((head, index) => {
     const label = head.textContent.trim();
     if (!label || index === 0) return;
