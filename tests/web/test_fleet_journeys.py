@@ -133,7 +133,7 @@ def test_a_worker_that_was_killed_is_silent_and_its_jobs_run_elsewhere_when_its_
         process.wait(30)
     page.get_by_role("button", name="Time out its leases…").click()
     confirm(page, "Time out 1 jobs?")
-    toast(page, "time out done")
+    toast(page, "timed out.")
     with worker(client, tmp_path, "right"):
         expect(page.locator("main")).to_contain_text("Isn’t doing anything")
         until(lambda: client.jobs[jid].worker_name != name, "another worker has it")  # type: ignore[union-attr]

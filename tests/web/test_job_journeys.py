@@ -267,7 +267,7 @@ def test_the_palette_goes_to_a_queue_and_a_job_and_acts_on_the_selection(
     page.locator("#jobs-of-group [data-pick]").check()
     visit.expect("status of 404")  # of the group, which is gone
     choose(page, "retry")
-    toast(page, "retry done")
+    toast(page, "retried.")
 
 
 def choose(page: Page, text: str) -> None:
@@ -300,7 +300,7 @@ def test_a_group_is_retried_from_the_overview_by_the_keyboard_alone(visit: Visit
     page.keyboard.press("Tab")
     assert has_visible_focus(page)
     page.keyboard.press("Enter")
-    toast(page, "3 of 3 jobs: retry done.")
+    toast(page, "3 jobs: retried.")
     assert client.queues["mail"].counts["waiting"] == 3
 
 
@@ -340,5 +340,5 @@ def test_names_of_any_characters_have_pages_that_links_lead_to_and_actions_chang
         assert page.url == f"{address}{path}/{segment(name)}"
     go(page, f"{address}failed/{segment(name)}")
     page.locator("#jobs-of-group [data-verb=retry]").click()
-    toast(page, "retry done")
+    toast(page, "retried.")
     until(lambda: not Console(client).failures(), "the group is gone")

@@ -378,7 +378,7 @@ def test_all_that_match_are_counted_before_they_are_changed(web: TestClient, cli
     assert api(web, "move", q="queue:mail", value="x", dry_run=True).json()["result"]["matched"] == 30
     assert client.queues["mail"].counts["waiting"] == 30
     done = act(web, "move", q="queue:mail", value="other", confirm="yes")
-    assert "30 of 30" in done.text
+    assert "30 jobs: moved" in done.text
     assert client.queues["other"].counts["waiting"] == 30
     assert "No job matches" in act(web, "retry", q="queue:nowhere", confirm="yes").text
 

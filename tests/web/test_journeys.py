@@ -150,7 +150,7 @@ def test_a_failed_job_that_is_retried_leaves_the_list_and_the_filter_stays(
     stay(page)
     row = page.locator("#jobs-of-group tbody tr", has=page.locator(f'[value="{jids[0]}"]'))
     row.locator("[data-verb=retry]").click()
-    toast(page, "retry done")
+    toast(page, "retried.")
     page.mouse.move(0, 0)
     expect(page.locator("#jobs-of-group tbody tr")).to_have_count(2)
     expect(page.locator(".head p")).to_contain_text("2 jobs")
@@ -185,7 +185,7 @@ def test_a_probe_shows_how_it_ended_and_offers_the_rest(visit: Visits, client: C
     expect(page.locator(".wants")).to_contain_text("The others may now be retried.")
     page.locator(".wants [data-verb=retry]").click()
     confirm(page, "Retry 2 jobs?")
-    toast(page, "2 of 2 jobs: retry done.")
+    toast(page, "2 jobs: retried.")
 
 
 def test_jobs_are_cancelled_together_and_those_that_others_depend_on_are_left_alone(
@@ -197,7 +197,7 @@ def test_jobs_are_cancelled_together_and_those_that_others_depend_on_are_left_al
     page.keyboard.press("a")
     page.locator(".bulk [data-verb=cancel]").click()
     confirm(page, "Cancel the selected jobs?")
-    toast(page, "19 of 20 jobs: cancel done. 1 refused")
+    toast(page, "19 of 20 jobs: cancelled. 1 refused")
     expect(tile(page, "q.mail.waiting")).to_have_text("1")
     assert client.jobs[jids[0]] is not None
 
@@ -241,7 +241,7 @@ def test_jobs_that_are_moved_keep_priority_and_tags(visit: Visits, client: Clien
     page.keyboard.press("m")
     page.locator(".bulk .menu[open] input").fill("other")
     page.keyboard.press("Enter")
-    toast(page, "move done")
+    toast(page, "moved.")
     job = client.jobs[jid]
     assert (job.queue_name, job.priority, list(job.tags)) == ("other", 7, ["vip"])
 
@@ -254,7 +254,7 @@ def test_a_job_of_higher_priority_is_next(visit: Visits, client: Client) -> None
     page.keyboard.press("p")
     page.locator(".bulk .menu[open] input").fill("9")
     page.keyboard.press("Enter")
-    toast(page, "set the priority of done")
+    toast(page, "priority set.")
     page.mouse.move(0, 0)
     expect(page.locator("#jobs tbody a.mono").first).to_have_attribute("title", last)
 

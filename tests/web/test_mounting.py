@@ -91,6 +91,8 @@ def test_every_link_of_a_mounted_application_has_its_prefix(
         style = re.search(r'href="([^"]+app\.css)"', browser.get(PREFIX + "/").text)
         assert style is not None
         assert browser.get(style[1]).headers["cache-control"].endswith("immutable")
+        described = browser.get(PREFIX + "/api/v1/openapi.json").json()
+        assert described["servers"] == [{"url": PREFIX + "/api/v1"}]
 
 
 @pytest.mark.parametrize("mounted", [starlette, fastapi, django])

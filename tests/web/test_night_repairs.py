@@ -69,7 +69,7 @@ def test_it_retries_a_group_of_jobs_after_one_of_them_succeeded_and_leaves_one_w
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.splitlines()) == {
         "bills-ValueError: the probe is complete",
-        "3 of 3 jobs: retry done.",
+        "3 jobs: retried.",
         "lost-ValueError: the probe is failed",
     }
     until(lambda: counts(client, "bills") == (0, 0), "all complete", 60)

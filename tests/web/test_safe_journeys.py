@@ -255,7 +255,7 @@ def test_without_script_lists_are_read_and_jobs_retried_by_whole_pages(
     go(page, f"{address}jobs/{jid}")
     expect(page.locator("main")).to_contain_text("no luck with mail")
     page.get_by_role("button", name="Retry", exact=True).first.click()
-    expect(page.locator(".toast")).to_contain_text("retry done")
+    expect(page.locator(".toast")).to_contain_text(": retried.")
     expect(page.locator("h1 .pill")).to_have_text("waiting")
     go(page, f"{address}queues")
     page.get_by_role("button", name="Pause mail").click()
@@ -266,7 +266,7 @@ def test_without_script_lists_are_read_and_jobs_retried_by_whole_pages(
     page.locator(".bulk [data-verb=cancel]").click()
     expect(page.locator("main")).to_contain_text("Cancel this job?")
     page.locator("main .btn.bad").click()
-    expect(page.locator(".toast")).to_contain_text("cancel done")
+    expect(page.locator(".toast")).to_contain_text("cancelled.")
 
 
 def test_copying_works_without_a_clipboard_and_live_numbers_without_a_shared_worker(

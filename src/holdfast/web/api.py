@@ -1,21 +1,18 @@
 """The OpenAPI description of the JSON twins and actions, made of the same tables as they are."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from holdfast.web.schemas import Schemas
 from holdfast.web.views import ActionRoute, Done, Table, View
 
-if TYPE_CHECKING:
-    from holdfast.web.context import Context
-
 _REF: Final = "#/components/schemas/{name}"
 
 
-def openapi(table: Table, ctx: "Context") -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document of an application."""
+def openapi(table: Table, version: str) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of an application, without `servers`, which depend on where it is mounted."""
     results = Schemas("#/components/schemas/Result.{name}")
     kinds = list(dict.fromkeys([*(action.body for action in table.actions.values()), Done]))
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
@@ -28,8 +25,7 @@ def openapi(table: Table, ctx: "Context") -> dict[str, Any]:
     parts = {f"Result.{name}": schema for name, schema in results.components.items()}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "holdfast", "version": ctx.version},
-        "servers": [{"url": ctx.url("/api/v1")}],
+        "info": {"title": "holdfast", "version": version},
         "paths": paths,
         "components": {"schemas": {**components, **parts, "Problem": _PROBLEM}},
     }

@@ -31,7 +31,6 @@ from holdfast.errors import (
 from holdfast.logs import logger
 from holdfast.printable import one_line
 from holdfast.web import pages
-from holdfast.web.api import openapi
 from holdfast.web.auth import Authentication, authentication
 from holdfast.web.context import Context, Flash
 from holdfast.web.gate import Gate, TooLarge, problem, wants_json
@@ -307,7 +306,7 @@ class Faces:
         return StreamingResponse(self.site.hub.events(), media_type="text/event-stream", headers=headers)
 
     async def _openapi(self, ctx: Context) -> Response:
-        return JSONResponse(openapi(pages.TABLE, ctx))
+        return JSONResponse(ctx.description)
 
     # Errors.
 

@@ -1,5 +1,6 @@
 """What loaders, actions and templates are given: the console as this user, the URLs of this mount, who asks."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -90,6 +91,11 @@ class Context:
     def store(self) -> str:
         """The store as it may be shown, without secrets."""
         return self.site.store
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """The OpenAPI document of the application as it is mounted here."""
+        return {**self.site.description, "servers": [{"url": self.url("/api/v1")}]}
 
     def can(self, role: Role) -> bool:
         """Return whether this user may do what a role may; in a read-only application everybody is a viewer."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from holdfast.client.aio import AsyncClient
 from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.settings import shown_url
+from holdfast.web.api import openapi
 from holdfast.web.files import Files
 from holdfast.web.live import Hub
 from holdfast.web.masking import Mask
@@ -33,6 +35,11 @@ class Site:
         self.mask = Mask(options.redact)
         self.hub = Hub(client)
         self.operations = Operations(self.hub)
+
+    @cached_property
+    def description(self) -> Mapping[str, Any]:
+        """The OpenAPI document of the application, without `servers`."""
+        return openapi(self.table, self.version)
 
     async def close(self) -> None:
         """End the background work and the connections. Operations go on elsewhere, or when somebody resumes them."""

@@ -11,7 +11,6 @@ from holdfast.console.operations import Operation
 from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError
 from holdfast.printable import one_line
-from holdfast.web.api import openapi
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, NoQuery, View
 
@@ -167,7 +166,7 @@ def _type_of(schema: Mapping[str, Any]) -> str:
 
 async def api(ctx: Context, _: NoQuery) -> ApiPage:
     """Return the description of the JSON API."""
-    return ApiPage(openapi(ctx.site.table, ctx))
+    return ApiPage(ctx.description)
 
 
 VIEWS: Final = (

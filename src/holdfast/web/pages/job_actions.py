@@ -37,6 +37,24 @@ _NAMES: Final[Mapping[str, str]] = {
     "retries": "set the retries of",
     "data": "change the data of",
 }
+_DONE: Final[Mapping[str, str]] = {
+    "retry": "retried",
+    "fail": "failed",
+    "move": "moved",
+    "move-back": "moved back",
+    "cancel": "cancelled",
+    "delete": "deleted",
+    "expire": "timed out",
+    "run": "due now",
+    "delay": "delayed",
+    "priority": "priority set",
+    "retries": "retries set",
+    "data": "data changed",
+    "tag": "tagged",
+    "untag": "untagged",
+    "track": "tracked",
+    "untrack": "untracked",
+}
 _ASKED: Final[Mapping[str, tuple[str, str]]] = {
     "move": ("To queue", ""),
     "delay": ("Start in so many seconds", "60"),
@@ -213,11 +231,11 @@ async def _before(action: Action, ctx: Context, jids: Sequence[str]) -> tuple[Jo
 def _sentence(action: Action, changed: list[str], results: list[Any], refused: tuple[Refusal, ...]) -> str:
     if not changed and not refused:
         return f"Nothing to change ({named(action)})."
-    count = (
-        f"Job {changed[0][:9]}" if len(results) == 1 and changed else f"{len(changed)} of {len(results)} jobs"
-    )
-    return f"{count}: {named(action)} done." + (
-        f" {len(refused)} refused: {refused[0].why}" if refused else ""
+    if len(results) == 1:
+        return f"Job {changed[0][:9]}: {_DONE[action]}."
+    count = f"{len(changed):,}" if len(changed) == len(results) else f"{len(changed):,} of {len(results):,}"
+    return f"{count} jobs: {_DONE[action]}." + (
+        f" {len(refused):,} refused: {refused[0].why}" if refused else ""
     )
 
 

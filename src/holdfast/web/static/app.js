@@ -675,15 +675,12 @@ function escape() {
   else document.activeElement?.blur();
 }
 
-// Charts are drawn by a module of their own, which only pages with charts load.
-
 const redrawCharts = () => $$("hf-chart").forEach((chart) => chart.draw?.());
 
-async function startCharts() {
-  const address = $("meta[name=holdfast-chart]");
-  if (!address) return;
-  const { defineChart } = await import(address.content);
-  defineChart({ element, clock, formatNumber, formatDuration });
+/** Start the module of this page, if it has one, with the tools of this script. */
+async function startModule() {
+  const address = $("meta[name=holdfast-module]");
+  if (address) (await import(address.content)).start({ element, icon, clock, formatNumber, formatDuration });
 }
 
 // What buttons and boxes do by their `data-do`.
@@ -783,7 +780,7 @@ function start() {
   watchDialog();
   showSelection();
   showState();
-  startCharts();
+  startModule();
   setInterval(tickTimes, 1000);
   startWall();
   connect();

@@ -1,8 +1,8 @@
 // Charts over time: <hf-chart data-chart="{x: seconds, series: [{label, color, values}], unit, marks: [{x, label}]}">, drawn by uPlot.
 // The data are an attribute and not a script element: an attribute that a refresh changes is noticed, and the canvas stays.
 
-/** Define the element. The tools are those of app.js, which has them loaded already. */
-export function defineChart({ element, clock, formatNumber, formatDuration }) {
+/** Define the element, with the tools of app.js. */
+export function start({ element, clock, formatNumber, formatDuration }) {
   /** The width of the axis at the left, so that charts begin where the text of their card does. */
   const widest = (labels) => 10 + 6.5 * Math.max(2, ...(labels ?? []).map((label) => label.length));
 
