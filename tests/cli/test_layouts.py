@@ -73,6 +73,9 @@ throttles list
 throttles show printer
 topics list
 topics show reminders
+topics get reminders order-17
+topics get reminders nobody
+topics ready reminders
 tags
 audit
 audit --who eve
@@ -120,6 +123,15 @@ throttles set printer 2 --for 1h
 throttles release printer report-12 --yes
 throttles delete printer --yes
 topics put reminders order-19 hello
+topics reserve reminders --ttr 5m
+topics give-back reminders order-18
+topics reserve reminders
+topics done reminders order-18 nobody
+topics reserve reminders --json
+topics release reminders order-19 --delay 1h
+topics release reminders order-19
+topics requeue reminders
+topics put reminders order-20 hello
 topics pull reminders --limit 2
 topics delete reminders order-17 nobody --yes
 config set heartbeat 60

@@ -99,7 +99,7 @@ def test_the_messages_of_a_topic_are_paged_postponed_and_given_back(console: Con
     assert console.topic("mail").counts.ready == 1
     item = client.topics["mail"].reserve()
     assert item.id == "m4"
-    assert console.give_back_messages("mail", "m4", "m0", delay=500) == [True, False]
+    assert console.release_messages("mail", "m4", "m0", delay=500) == [True, False]
     assert [one.id for one in console.topic("mail").queued][-1] == "m4"
     assert [line.what for line in console.audit().rows] == ["reschedule messages"]
     with pytest.raises(UsageError):
@@ -145,7 +145,7 @@ def test_the_async_console_has_the_same(client: Client, aclient: AsyncClient) ->
         assert (await console.recurring_detail("r")).facts.jid == "r"
         assert await console.put_message("t", "m", "text", 100)
         assert await console.reschedule_messages("t", "m") == [True]
-        assert await console.give_back_messages("t", "m") == [False]
+        assert await console.release_messages("t", "m", delay=0) == [False]
         assert (await console.failure_list()).page.rows == ()
         assert [one.queue for one in (await console.queue_throttles()).rows] == ["q"]
         assert (await console.named_throttles()).rows == ()

@@ -29,7 +29,7 @@ COMMANDS = {
     "workers": "List, show, check, quiet and resume workers, and show what they run.",
     "recurring": "Show, run, pause, edit and delete recurring jobs.",
     "throttles": "Show and set how many jobs of a throttle run at once.",
-    "topics": "Show, put, delete and pull delayed messages.",
+    "topics": "Show, put, take, deliver and delete delayed messages.",
     "tags": "List the tags of jobs.",
     "audit": "Show what operators did.",
     "web": "Serve the web UI and its JSON API.",

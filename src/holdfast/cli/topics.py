@@ -1,17 +1,15 @@
-"""`holdfast topics`: show, put, delete and pull delayed messages."""
+"""`holdfast topics`: show, put, take and delete delayed messages."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 import click
 
-from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
-from holdfast.cli.options import Part, length, list_options, print_list, print_rest
+from holdfast.cli.options import Part, list_options, print_list, print_rest
 from holdfast.cli.output import (
-    FiniteRange,
     confirm,
     counted,
     echo_text,
@@ -22,17 +20,18 @@ from holdfast.cli.output import (
     watch_option,
     yes_option,
 )
-from holdfast.cli.times import brief
+from holdfast.cli.times import brief, moment
+from holdfast.cli.topic_arguments import AT, DELAY, IDS, TOPIC
+from holdfast.cli.topic_take import done, give_back, pull, ready, release, requeue, reserve
 from holdfast.commands.topics import Message, TopicCounts
 from holdfast.console.handles import Console
 
 _EMPTY: Final = "No topic holds messages. To put one:\n  holdfast topics put TOPIC ID BODY"
-TOPIC: Final = click.argument("topic", shell_complete=names_of("topics"))
 
 
 @click.group(cls=OrderedGroup)
 def topics() -> None:
-    """Show, put, delete and pull delayed messages."""
+    """Show, put, take, deliver and delete delayed messages."""
 
 
 @examples("holdfast topics list", "holdfast topics list --watch")
@@ -130,6 +129,30 @@ def _message(one: Message) -> dict[str, Any]:
     }
 
 
+@examples("holdfast topics get reminders order-17")
+@topics.command()
+@TOPIC
+@click.argument("id")
+@store_options
+@json_option
+def get(topic: str, id: str, place: Place, as_json: bool) -> int:
+    """Show one message: its state, when it is ready or its reservation ends, and its body.
+
+    Exit code 1 if the topic has no message of that id. JSON: `id`, `state`, `when` and `body`.
+    """
+    with place.console() as console:
+        found, now = console.message(topic, id), console.now_ms()
+    if found is None:
+        echo_text(f'holdfast: topic {topic} has no message "{id}"', err=True)
+        return 1
+    if as_json:
+        print_json(_message(found))
+        return 0
+    when = "ready" if found.state == "queued" else "reserved until"
+    print_facts({"id": id, "state": found.state, when: moment(found.when_ms, now), "body": found.body})
+    return 0
+
+
 @examples(
     """holdfast topics put reminders order-17 '{"order": 17}' --delay 2h""",
     "holdfast topics put reminders order-18 hello",
@@ -138,15 +161,8 @@ def _message(one: Message) -> dict[str, Any]:
 @TOPIC
 @click.argument("id")
 @click.argument("body")
-@click.option(
-    "--delay", type=length, metavar="LENGTH", help="Ready after this time, such as 2h [default: now]."
-)
-@click.option(
-    "--at",
-    type=FiniteRange(0),
-    metavar="SECONDS",
-    help="Ready at this time, in seconds since the epoch.",
-)
+@DELAY
+@AT
 @store_options
 @json_option
 def put(
@@ -170,7 +186,7 @@ def put(
 @examples("holdfast topics delete reminders order-17")
 @topics.command()
 @TOPIC
-@click.argument("ids", metavar="ID…", nargs=-1, required=True)
+@IDS
 @yes_option
 @store_options
 @json_option
@@ -194,26 +210,5 @@ def delete(topic: str, ids: Sequence[str], yes: bool, place: Place, as_json: boo
     return 0 if all(existed.values()) else 1
 
 
-@examples("holdfast topics pull reminders", "holdfast topics pull reminders --limit 10 --json")
-@topics.command()
-@TOPIC
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 512), default=1, show_default=True, help="Number of messages."
-)
-@store_options
-@json_option
-def pull(topic: str, limit: int, place: Place, as_json: bool) -> int:
-    """Take the earliest ready messages: they are printed and deleted.
-
-    Text: id, tab, body. Exit code 1 if none is ready. JSON: a list of `id` and `body`.
-    """
-    with place.console() as console:
-        found = console.pull_messages(topic, limit)
-    if as_json:
-        print_json([{"id": one.id, "body": one.body} for one in found])
-    else:
-        for one in found:
-            echo_text(f"{one.id}\t{one.body}")
-        if not found:
-            echo_text(f"holdfast: no message of {topic} is ready", err=True)
-    return 0 if found else 1
+for _command in (reserve, pull, done, give_back, release, requeue, ready):
+    topics.add_command(_command)

@@ -43,6 +43,7 @@ from holdfast.console.overview import Overview, overview
 from holdfast.console.queries import Page, Throttle, WorkerDetail
 from holdfast.console.queue_verbs import QueueVerbs
 from holdfast.console.search import SearchPage, search
+from holdfast.console.topic_verbs import TopicVerbs
 from holdfast.console.transfer import TransferVerbs
 from holdfast.errors import Refused, WrongState
 from holdfast.settings import MAX_BATCH, check_whole
@@ -60,7 +61,7 @@ def _now(ask: Planner) -> Plan[int]:
 def _ignore(_: object) -> None: ...
 
 
-class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs):
+class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
     """The queries and actions of operators. `actor` is who acts, for the audit log; without it nothing is audited."""
 
     _client: AnyClient

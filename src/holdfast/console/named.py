@@ -1,4 +1,4 @@
-"""What operators see and do with single things by name: queues of a pattern, a recurring job, a topic, a running job."""
+"""What operators see and do with single things by name: queues of a pattern, a recurring job, a running job."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,28 +10,14 @@ import msgspec
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod, StepMethod
 from holdfast.client.recur_options import Changes, make_recur, make_update
 from holdfast.client.stacks import PATIENCE, LiveStack, ask_worker
-from holdfast.client.topics.messages import body_of, moment_of
 from holdfast.client.workers import is_meant
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.admin import Info
-from holdfast.commands.base import then
 from holdfast.commands.dependencies import Depend
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.queues import QueueNames, ThrottleFacts, ThrottleGet
 from holdfast.commands.recurring import RecurGet, RecurringFacts, RecurTag
-from holdfast.commands.topics import (
-    CountTopics,
-    Message,
-    TopicCounts,
-    TopicDelete,
-    TopicGet,
-    TopicPull,
-    TopicPut,
-    TopicRelease,
-    TopicReschedule,
-)
-from holdfast.commands.views import Cursor, ListSet
 from holdfast.commands.workers import WorkerFacts
 from holdfast.console import job_lists
 from holdfast.console.actions import by, edit_recurring
@@ -40,7 +26,7 @@ from holdfast.console.failure_list import FailureList, failure_list
 from holdfast.console.filters import glob
 from holdfast.console.fleet import FleetVerbs
 from holdfast.console.installation import InstallationVerbs
-from holdfast.console.namespace_queries import Place, recurring
+from holdfast.console.namespace_queries import recurring
 from holdfast.console.queries import Page, Throttle, all_workers
 from holdfast.console.search import row_of
 from holdfast.console.throttle_list import ThrottleDetail, named_throttles, queue_throttles, throttle_detail
@@ -56,19 +42,7 @@ from holdfast.settings import (
     check_throttle,
     check_whole,
 )
-from holdfast.wire.plans import Plan, Planner, counts_of, found_jobs, in_slices
-
-
-class TopicDetail(msgspec.Struct, frozen=True):
-    """A topic: its counts, its first queued messages by ready time, and its first reserved ones by deadline.
-
-    `next` is the cursor of the queued messages that follow, "" after the last.
-    """
-
-    counts: TopicCounts
-    queued: tuple[Message, ...]
-    reserved: tuple[Message, ...]
-    next: str = ""
+from holdfast.wire.plans import Plan, Planner, counts_of, found_jobs
 
 
 class RecurringDetail(msgspec.Struct, frozen=True):
@@ -196,60 +170,6 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
         return throttle_detail(ask, id, holders_after, waiters_after, limit)
 
     @PlanMethod
-    def topic(self, ask: Planner, name: str, limit: int = 25, *, after: str = "") -> Plan[TopicDetail]:
-        """One topic with its first messages, or the queued ones after a cursor. Raises HoldfastError if it holds none."""
-        return topic(ask, name, check_whole("limit", limit, 1, MAX_BATCH), after)
-
-    @CommandMethod
-    def put_message(
-        self, topic: str, id: str, body: str, delay: float | None = None, *, at: float | None = None
-    ) -> Command[bool]:
-        """Put a message into a topic, ready in `delay` seconds or `at` an epoch second. False if the id exists."""
-        how, when = moment_of(delay, at)
-        words = (check_name("id", id), when, body_of(body, self._client.settings.max_data))
-        return then(TopicPut(check_name("topic", topic), how, words), lambda added: added[0])
-
-    @CommandMethod
-    def delete_messages(self, topic: str, *ids: str) -> Command[list[bool]]:
-        """Delete messages, queued or reserved. Returns whether each existed."""
-        names = check_names("id", ids, MAX_BATCH)
-        return by(
-            self.actor,
-            "delete messages",
-            topic,
-            " ".join(names),
-            TopicDelete(check_name("topic", topic), names),
-        )
-
-    @CommandMethod
-    def reschedule_messages(
-        self, topic: str, *ids: str, delay: float | None = None, at: float | None = None
-    ) -> Command[list[bool]]:
-        """Change when queued messages are ready: in `delay` seconds (default: now), or `at` an epoch second.
-
-        Returns False for each that is not queued.
-        """
-        how, when = moment_of(delay, at)
-        names = check_names("id", ids, MAX_BATCH)
-        command = TopicReschedule(check_name("topic", topic), names, how, when)
-        return by(self.actor, "reschedule messages", topic, " ".join(names), command)
-
-    @CommandMethod
-    def give_back_messages(self, topic: str, *ids: str, delay: float = 0) -> Command[list[bool]]:
-        """End reservations: the messages are queued again, ready in `delay` seconds. Returns False for each that is not reserved.
-
-        Not audited: it is what consumers do.
-        """
-        how, when = moment_of(delay, None)
-        held = [(id, None) for id in check_names("id", ids, MAX_BATCH)]
-        return TopicRelease(check_name("topic", topic), held, how, when)
-
-    @CommandMethod
-    def pull_messages(self, topic: str, limit: int = 1) -> Command[list[Message]]:
-        """Take the earliest messages that are ready, and delete them. This is not audited: it is what consumers do."""
-        return TopicPull(check_name("topic", topic), None, check_whole("limit", limit, 1, MAX_BATCH))
-
-    @PlanMethod
     def completed(self, ask: Planner, *, after: str = "", limit: int = 25) -> Plan[job_lists.CompletedPage]:
         """A page of completed jobs with their results, the latest first, and how long they are kept."""
         return job_lists.completed(ask, after, limit)
@@ -344,24 +264,3 @@ def last_jobs(
         jid: tuple(row_of(facts) if (facts := jobs[one]) else JobRow(one, state="gone") for one in some)
         for jid, some in names.items()
     }
-
-
-def topic(ask: Planner, name: str, limit: int, after: str = "") -> Plan[TopicDetail]:
-    """Return one topic with its first messages. Raises HoldfastError if it holds none."""
-    place = Place.parse(after)
-    [found] = yield from ask(CountTopics((check_name("topic", name),)))
-    if not found.queued and not found.reserved:
-        page = yield from ask(ListSet("topics", "", None, MAX_BATCH))
-        raise unknown("topic", name, page.names)
-    queued, following = yield from _messages(ask, "queued", name, limit, place.after)
-    reserved, _ = yield from _messages(ask, "reserved", name, limit)
-    return TopicDetail(found, queued, reserved, str(Place(name, following)) if following else "")
-
-
-def _messages(
-    ask: Planner, state: str, topic: str, limit: int, after: Cursor | None = None
-) -> Plan[tuple[tuple[Message, ...], Cursor | None]]:
-    page = yield from ask(ListSet(state, topic, after, limit))
-    found: list[Message | None] = []
-    yield from in_slices(ask, lambda ids: TopicGet(topic, ids), page.names, found)
-    return tuple(one for one in found if one is not None), page.next

@@ -154,7 +154,7 @@ async def postpone(ctx: Context, body: Delayed) -> Done:
 
 async def give_back(ctx: Context, body: Delayed) -> Done:
     """End reservations: the messages are queued again."""
-    moved = await ctx.console.give_back_messages(body.topic, *body.id, delay=body.delay)
+    moved = await ctx.console.release_messages(body.topic, *body.id, delay=body.delay)
     return _counted("queued again", body, moved, "it is not reserved")
 
 
