@@ -1,0 +1,36 @@
+"""Signatures of what is posted to other programs, and the files that hold secrets.
+
+The header is `Holdfast-Signature: t=<seconds since the epoch>,v1=<HMAC-SHA256 as hex>`, over `<t>.` and the body as it is sent.
+"""
+
+import hashlib
+import hmac
+import time
+from pathlib import Path
+from typing import Final
+
+from holdfast.errors import UsageError
+
+HEADER: Final = "Holdfast-Signature"
+_MOST_SECRET: Final = 4096  # bytes
+
+
+def signature(secret: bytes, body: bytes, seconds: int | None = None) -> str:
+    """Return the value of the header for a body that is sent at `seconds` (since the epoch; default: now)."""
+    moment = int(time.time()) if seconds is None else seconds
+    digest = hmac.new(secret, b"%d." % moment + body, hashlib.sha256).hexdigest()
+    return f"t={moment},v1={digest}"
+
+
+def read_secret(path: Path) -> bytes:
+    """Return the secret in a file, without the line end behind it.
+
+    Raises UsageError if there is none, or if every user of this machine may read it; OSError.
+    """
+    with path.open("rb") as file:
+        if path.stat().st_mode & 0o007:
+            raise UsageError(f"{path}: every user of this machine may read or write it; chmod 600 it")
+        secret = file.read(_MOST_SECRET + 1).rstrip(b"\r\n")
+    if not secret or len(secret) > _MOST_SECRET:
+        raise UsageError(f"{path}: expected a secret of 1 to {_MOST_SECRET} bytes")
+    return secret
