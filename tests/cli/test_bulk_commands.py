@@ -77,7 +77,7 @@ def test_what_was_done_is_reported_and_undone(client: Client, place: tuple[str, 
     assert said.stdout.endswith(f"holdfast operations undo {' '.join(place)} {id}\n")
     assert holdfast("operations", "undo", id, *place).returncode == 2
     said = holdfast("operations", "undo", id, "--yes", *place)
-    assert (said.returncode, said.stdout.startswith("3 jobs put back to the failed jobs")) == (0, True)
+    assert (said.returncode, said.stdout.startswith("3 jobs put among the failed jobs")) == (0, True)
     assert client.queues["mail"].counts["failed"] == 3
     shown = holdfast("operations", "show", id, *place).stdout
     assert "state        undone\n" in shown

@@ -102,6 +102,7 @@ jobs move slow row-1 row-2
 jobs edit row-3 --priority 5 --tag new
 jobs delete row-4
 jobs expire {layout_store.jid(1)}
+jobs fail row-5
 jobs run later
 jobs track row-5
 jobs untrack row-5 row-6

@@ -12,7 +12,7 @@ from holdfast.commands.leases import WILL_WAIT, Complete, Pop
 from holdfast.commands.operations import MAX_CHANGED, Act, Action
 from holdfast.commands.outcomes import Fail, Retry, Timeout
 from holdfast.commands.queues import CountQueues, GetStats, QueueNames, QueueSet, ThrottleSet
-from holdfast.errors import JobNotFound, Refused, WrongState
+from holdfast.errors import JobNotFound, LeaseLost, Refused, WrongState
 from native_door import Door, StoreMessage
 
 DAY = 86_400
@@ -99,6 +99,26 @@ def test_an_action_does_what_the_state_of_each_job_allows(action: Action, core, 
     changed = {key.partition(":")[2] for key, held in held(eight).items() if before.get(key) != held}
     refused = {state for state, one in zip(STATES, results, strict=True) if one is not True}
     assert refused & changed == set()
+
+
+def test_a_job_whose_lease_has_ended_is_failed_by_hand_and_one_that_runs_is_not(core, clock, door: Door):
+    core(ThrottleSet("ql:q:q", 2))
+    door.put("q", "lost", "runs")
+    [first] = door.pop("w", "q")
+    clock.advance(seconds=20)
+    door.pop("w", "q")
+    clock.advance(seconds=11)
+    assert brief(act(core, "fail", "lost", "runs", who="ada")) == "+!"
+    assert (door.state("lost"), door.state("runs")) == ("failed", "running")
+    failed = door.job("lost")
+    assert (failed.failure.group, failed.failure.worker) == ("q-Lost", "")
+    assert failed.failure.message == "lease expired (worker w, attempt 1); failed by ada"
+    assert (failed.history[-1].what, failed.history[-1].name) == ("failed", "q-Lost")
+    assert core(CountQueues(["q"]))[0].running == 1
+    with pytest.raises(LeaseLost):
+        core(Complete("w", first))
+    assert brief(act(core, "retry", "lost")) == "+"
+    assert door.pop("v", "q")[0].jid == "lost"  # its slot is free
 
 
 def test_the_sum_of_all_sets_stays(core, eight: Door):

@@ -1,8 +1,12 @@
 """The overview, the list of queues and one queue: what they show as HTML and JSON, and what is done to queues."""
 
+import csv
+import io
+import json
 import re
 from collections.abc import Callable
 from html import unescape
+from urllib.parse import quote
 
 import pytest
 import redis
@@ -12,6 +16,7 @@ from holdfast import Client
 from holdfast.console.handles import Console
 from holdfast.web.pages.queues import TABS
 from holdfast.web.paths import segment
+from waiting import until
 
 Browse = Callable[..., TestClient]
 HOSTILE = (
@@ -378,3 +383,78 @@ def test_readers_see_no_buttons_and_change_nothing(browse: Browse, client: Clien
         assert "/act/" not in page(web, path), path
     for verb in ("pause", "resume", "put", "set", "purge", "forget"):
         assert by_json(web, verb, name=["mail"])["status"] == 403
+
+
+# What the tabs offer.
+
+
+def test_a_job_waits_no_longer_for_the_jobs_of_its_row(web: TestClient, client: Client) -> None:
+    parents = [client.queues["mail"].put("jobs.wait", {}) for _ in range(2)]
+    jid = client.queues["mail"].put("jobs.child", {}, depends=parents)
+    assert "Remove all 2 dependencies" in page(web, "/queues/mail?tab=depends")
+    done = web.post("/act/jobs/undepend", data={"jid": jid, "parent": parents[:1]}, follow_redirects=False)
+    assert done.status_code == 303
+    assert "Remove dependency" in page(web, "/queues/mail?tab=depends")
+    assert web.post("/api/v1/jobs/undepend", json={"jid": jid}).status_code == 200
+    assert client.job(jid).state == "waiting"
+    assert web.post("/api/v1/jobs/undepend", json={"jid": jid}).status_code == 409
+
+
+def test_recurring_jobs_are_run_paused_resumed_and_deleted_from_their_tab(
+    web: TestClient, client: Client
+) -> None:
+    client.queues["mail"].recur("jobs.often", {}, interval=600, jid="often")
+    html = page(web, "/queues/mail?tab=recurring")
+    for verb in ("run", "pause", "delete"):
+        assert f"/act/recurring/{verb}" in html
+    web.post("/act/recurring/pause", data={"jid": "often", "back": "/queues/mail?tab=recurring"})
+    assert "/act/recurring/resume" in page(web, "/queues/mail?tab=recurring")
+
+
+def test_a_stalled_job_is_failed_in_a_group_of_its_own(web: TestClient, client: Client) -> None:
+    client.config.set("mail-heartbeat", 0.01)
+    jid = client.queues["mail"].put("jobs.lost", {})
+    assert client.queues["mail"].pop()
+    until(lambda: client.queues["mail"].counts["stalled"], "its lease has ended")
+    assert "/act/jobs/fail" in page(web, "/queues/mail?tab=stalled")
+    assert "/act/jobs/fail" in page(web, f"/jobs/{jid}")
+    web.post("/act/jobs/fail", data={"jid": jid})
+    [group] = Console(client).failures()
+    assert (group.name, group.count) == ("mail-Lost", 1)
+    assert "failed by" in client.job(jid).failure["message"]
+
+
+def test_a_tab_is_exported_and_cells_that_spreadsheets_take_for_formulas_are_text(
+    web: TestClient, client: Client
+) -> None:
+    client.queues["mail"].put("=1+1", {"n": 1}, tags=["@sum", "vip"])
+    html = unescape(page(web, "/queues/mail?tab=waiting"))
+    [link] = re.findall(r'href="(/jobs\?q=[^"]*export=csv)"', html)
+    rows = list(csv.DictReader(io.StringIO(web.get(link).text)))
+    assert [(row["klass"], row["tags"]) for row in rows] == [("'=1+1", "'@sum, vip")]
+
+
+def test_a_page_whose_thing_is_gone_says_so_where_it_updates_itself(web: TestClient, client: Client) -> None:
+    client.queues["mail"].put("jobs.fail", {})
+    client.queues["mail"].pop().fail("mail-ValueError", "no")  # type: ignore[union-attr]
+    Console(client).act("retry", *[row.jid for row in Console(client).jobs("state:failed").jobs])
+    assert web.get("/failed/mail-ValueError").status_code == 404
+    found = web.get("/failed/mail-ValueError?fragment=whole")
+    assert found.status_code == 200
+    assert 'id="whole"' in found.text
+    assert 'there is no failure group "mail-ValueError"' in unescape(found.text)
+
+
+def test_the_page_after_an_action_offers_to_undo_it(web: TestClient, client: Client, mail: str) -> None:
+    answer = web.post("/act/queues/pause", data={"name": "mail", "back": "/about"})
+    assert "Queue mail paused." in shown(answer.text)
+    assert "/act/queues/resume" in answer.text
+    assert "/act/queues/resume" not in web.get("/about").text  # shown once
+
+
+def test_an_undo_that_nobody_signed_is_not_offered(web: TestClient) -> None:
+    forged = ["Paused.", "done", {"noun": "queues", "verb": "forget", "fields": {"name": "mail"}}, "x" * 64]
+    web.cookies.set("holdfast-flash", quote(json.dumps(forged)), path="/")
+    html = web.get("/about").text
+    assert "Paused." in shown(html)
+    assert "/act/queues/forget" not in html

@@ -33,12 +33,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 MANY: Final = 1000
 """More jobs than this are cancelled only after the number was typed."""
 DONE: Final = {
-    "retry": "retried", "fail": "put back to the failed jobs", "move": "moved", "cancel": "cancelled", "delete": "deleted",
+    "retry": "retried", "fail": "put among the failed jobs", "move": "moved", "cancel": "cancelled", "delete": "deleted",
     "expire": "expired", "run": "started", "delay": "delayed", "priority": "changed", "retries": "changed",
     "data": "changed", "tag": "tagged", "untag": "untagged", "track": "tracked", "untrack": "untracked", "move-back": "moved back",
 }  # fmt: skip
 _VERB: Final = {
-    "fail": "put back to the failed jobs",
     "run": "start",
     "data": "edit",
     "priority": "edit",

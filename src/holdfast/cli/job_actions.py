@@ -88,6 +88,17 @@ def expire(chosen: Chosen) -> int:
     return chosen.apply("expire")
 
 
+@examples("holdfast jobs fail JID", "holdfast jobs fail --filter 'queue:mail state:stalled'")
+@click.command()
+@choice
+def fail(chosen: Chosen) -> int:
+    """Fail jobs whose lease has ended and that no worker took again, in the failure group QUEUE-Lost.
+
+    Jobs that were retried and did not run since go back to the group in which they failed. Exit code 1 if one was refused.
+    """
+    return chosen.apply("fail")
+
+
 @examples("holdfast jobs run JID", "holdfast jobs run --filter 'state:scheduled queue:mail'")
 @click.command()
 @choice
@@ -229,4 +240,4 @@ def _in_editor(console: Console, chosen: Chosen) -> int:
     return _set_data(console, chosen, _checked(changed.encode(errors="replace")), seen=facts.data)
 
 
-COMMANDS: Final = (retry, cancel, delete, move, edit, expire, run, track, untrack)
+COMMANDS: Final = (retry, cancel, delete, move, edit, expire, fail, run, track, untrack)

@@ -193,9 +193,12 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
 
     @CommandMethod
     def undepend(self, jid: str, *parents: str) -> Command[int]:
-        """Let a job wait for some jobs no longer. Raises JobNotFound, WrongState."""
-        names = check_names("parent", parents, MAX_BATCH)
-        command = Depend(check_name("jid", jid), names, "remove")
+        """Let a job wait for some jobs no longer; for none of those that it waits for, if none is named.
+
+        Raises JobNotFound, WrongState.
+        """
+        names = check_names("parent", parents, MAX_BATCH) if parents else []
+        command = Depend(check_name("jid", jid), names, "remove" if names else "all")
         return by(self.actor, "undepend", jid, " ".join(names), command)
 
     @StepMethod

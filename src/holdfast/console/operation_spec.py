@@ -23,7 +23,7 @@ _FAMILY: Final = ("depends", *(state for state in _OPEN if state != "depends"))
 _WAITING: Final = ("scheduled", "waiting")
 APPLIES: Final[Mapping[str, Sequence[str]]] = {
     "retry": ("failed",),
-    "fail": ("waiting",),
+    "fail": ("waiting", "stalled"),
     "expire": ("running", "stalled"),
     "run": ("scheduled",),
     "delay": _WAITING,

@@ -1,17 +1,17 @@
 """The application: `create_app` puts pages, their JSON twins, actions, the live stream and files together."""
 
 import json
+import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final, Unpack, cast
-from urllib.parse import quote, unquote
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.datastructures import ImmutableMultiDict
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp
@@ -32,7 +32,8 @@ from holdfast.logs import logger
 from holdfast.printable import one_line
 from holdfast.web import pages
 from holdfast.web.auth import Authentication, authentication
-from holdfast.web.context import Context, Flash
+from holdfast.web.context import Context
+from holdfast.web.flash import Flashes
 from holdfast.web.gate import Gate, TooLarge, problem, wants_json
 from holdfast.web.options import AppOptions, checked_options
 from holdfast.web.paths import name_of
@@ -40,7 +41,6 @@ from holdfast.web.site import Site, client_of
 from holdfast.web.users import Role
 from holdfast.web.views import ActionRoute, Body, Done, Question, View, from_form, read_form
 
-_FLASH: Final = "holdfast-flash"
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
     (JobNotFound, 404),
@@ -113,6 +113,7 @@ class Faces:
 
     def __init__(self, site: Site, auth: Authentication) -> None:
         self.site, self.auth = site, auth
+        self.flashes = Flashes(secrets.token_bytes(32))
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncGenerator[None]:
@@ -185,19 +186,29 @@ class Faces:
             if region is None:
                 await self.site.hub.look()
                 ctx.changes = self.site.hub.version
-            found = await self._load(view, ctx)
+            try:
+                found = await self._load(view, ctx)
+            except (UnknownName, Refused) as error:
+                if region is None or status_of(error) != 404:
+                    raise
+                return self._gone(ctx, region, error)
             if isinstance(found, Response):
                 return found
             if region is not None:
                 return HTMLResponse(self.site.pages.region(view.template, region, ctx, found))
-            ctx.flash = _flash_of(request)
+            ctx.flash = self.flashes.read(ctx)
             html = self.site.pages.page(view.template, ctx, found)
             response = HTMLResponse(html, getattr(found, "http_status", 200))
             if ctx.flash is not None:
-                response.delete_cookie(_FLASH, path=ctx.url("/"))
+                self.flashes.clear(response, ctx)
             return response
 
         return page
+
+    def _gone(self, ctx: Context, region: str, error: HoldfastError) -> Response:
+        """Answer a page that loads a region again when what it shows is gone: with a sentence in its place, not with an error."""
+        text = {"name": region, "text": one_line(str(error))}
+        return HTMLResponse(self.site.pages.page("gone.html", ctx, text))
 
     def _twin(self, view: View) -> Callable[[Context], Awaitable[Response]]:
         async def twin(ctx: Context) -> Response:
@@ -243,14 +254,14 @@ class Faces:
     def _done(self, ctx: Context, done: Done, by_script: bool, back: str) -> Response:
         if not by_script:
             response = RedirectResponse(ctx.url(done.place) if done.place else _own_place(ctx, back), 303)
-            _set_flash(response, ctx, done.text, "done")
+            self.flashes.set(response, ctx, done.text, "done", done.undo)
             return response
         headers = {"HX-Trigger": json.dumps({f"hf:{key}": True for key in ("done", *done.keys)})}
         if done.place:
             headers["HX-Redirect"] = ctx.url(done.place)
         message = HTMLResponse(self.site.pages.page("toast.html", ctx, done, kind="done"), headers=headers)
         if done.place:  # the message is shown by the page that comes next
-            _set_flash(message, ctx, done.text, "done")
+            self.flashes.set(message, ctx, done.text, "done", done.undo)
         return message
 
     def _failed(
@@ -263,7 +274,7 @@ class Faces:
         if not back:
             raise error
         response = RedirectResponse(_own_place(ctx, back), 303)
-        _set_flash(response, ctx, one_line(str(error)), "failed")
+        self.flashes.set(response, ctx, one_line(str(error)), "failed")
         return response
 
     def _asked(
@@ -356,18 +367,3 @@ def _own_place(ctx: Context, back: str) -> str:
     """Return where to go after an action: a path of this application that the form named, else its first page."""
     is_own = back.startswith(ctx.root + "/") and not back.startswith("//") and "\\" not in back
     return back if is_own else ctx.url("/")
-
-
-def _set_flash(response: Response, ctx: Context, text: str, kind: str) -> None:
-    value = quote(json.dumps([text[:1000], kind]))
-    response.set_cookie(_FLASH, value, max_age=60, path=ctx.url("/"), httponly=True, samesite="strict")
-
-
-def _flash_of(request: HTTPConnection) -> Flash | None:
-    try:
-        text, kind = msgspec.json.decode(
-            unquote(request.cookies.get(_FLASH, "")).encode(), type=tuple[str, str]
-        )
-    except (msgspec.MsgspecError, UnicodeError):
-        return None
-    return Flash(text, "failed" if kind == "failed" else "done")

@@ -14,7 +14,7 @@ from holdfast.web.users import Role, User
 
 
 class Flash(msgspec.Struct, frozen=True):
-    """A sentence about the action before, shown once. `kind` is done or failed."""
+    """A sentence about the action before, shown once. `kind` is done or failed; `undo` is the action that undoes it."""
 
     text: str
     kind: str = "done"

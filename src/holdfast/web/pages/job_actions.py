@@ -336,19 +336,19 @@ def _question_of_edit(body: Edit, before: Any, after: Any) -> Question:
 
 
 class Undepend(Body, frozen=True, kw_only=True):
-    """Jobs that a job waits for no longer."""
+    """Jobs that a job waits for no longer; none: all that it waits for."""
 
     jid: str
-    parent: list[str]
+    parent: list[str] = []
 
 
 async def undepend(ctx: Context, body: Undepend) -> Done:
     """Let a job wait for some jobs no longer."""
     await ctx.console.undepend(body.jid, *body.parent)
+    others = f"{len(body.parent)} jobs" if body.parent else "other jobs"
+    named_one = body.parent[0][:9] if len(body.parent) == 1 else others
     return Done(
-        text=f"Job {body.jid[:9]} waits for {body.parent[0][:9]} no longer."
-        if len(body.parent) == 1
-        else f"Job {body.jid[:9]} waits for {len(body.parent)} jobs no longer.",
+        text=f"Job {body.jid[:9]} waits for {named_one} no longer.",
         keys=("jobs", "queues", *(f"job:{jid}" for jid in (body.jid, *body.parent))),
     )
 

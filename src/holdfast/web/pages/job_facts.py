@@ -55,7 +55,7 @@ def actions_of(state: str) -> tuple[str, ...]:
     """Return the actions that make sense in a state: a failed job is deleted, any other open one cancelled."""
     found = [action for action in _BY_STATE if state in APPLIES[action]]
     found.remove("cancel" if state == "failed" else "delete") if {"cancel", "delete"} <= set(found) else None
-    return (*found, *_ALWAYS)
+    return (*found, *(["fail"] if state == "stalled" else []), *_ALWAYS)
 
 
 _STATE_AFTER: Final[Mapping[str, str]] = {

@@ -177,7 +177,7 @@ _VERBS: Final[Mapping[str, tuple[str, ...]]] = {
     "waiting": ("move", "priority", "tag", "track", "delay", "cancel"),
     "throttled": ("move", "priority", "tag", "cancel"),
     "scheduled": ("run", "delay", "move", "cancel"),
-    "stalled": ("expire", "move", "cancel"),
+    "stalled": ("expire", "fail", "move", "cancel"),
     "depends": ("priority", "tag", "track", "cancel"),
     "failed": ("retry", "move", "tag", "track", "cancel"),
 }

@@ -7,6 +7,7 @@ local dependency = require("nouns.dependency")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
+local lease = require("nouns.lease")
 local operation = require("nouns.operation")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
@@ -46,8 +47,20 @@ local function retry(_, jid, r, name, _, later)
   return r.queue
 end
 
+-- A job whose lease has ended, and that no worker took again, fails as if that loss were one too many.
+local function fail_stalled(ctx, jid, r, who)
+  local queue = keys.of_queue(ctx, r.queue)
+  local ends = tonumber(call("ZSCORE", queue.leases, jid) or nil)
+  if ends and ends > ctx.now then refuse.call("WRONG_STATE", jid .. " is running") end
+  local message = ("lease expired (worker %s, attempt %d); failed by %s"):format(r.worker, r.attempts,
+    who ~= "" and who or "an operator")
+  lease.fail_lost(ctx, queue, jid, r, queue.name .. "-Lost", message)
+  return r.queue
+end
+
 -- A job that was put to work again goes back to the failed ones, unless it ran since. `name` is the queue it was in.
-local function fail(ctx, jid, r, name)
+local function fail(ctx, jid, r, name, who)
+  if r.state == state.RUNNING then return fail_stalled(ctx, jid, r, who) end
   check_state(jid, r, state.WAITING, state.THROTTLED)
   local noted = history.failed_last(ctx, jid, r) and failure.read(ctx, jid, r)
   if not noted then refuse.call("WRONG_STATE", jid .. " did not fail, or ran since it was put to work again") end
