@@ -262,6 +262,31 @@ def test_a_server_in_front_gives_no_role_that_does_not_exist(client: Client) -> 
         assert browser.post(PAUSE, json={"name": ["q"]}, headers=headers).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("trusted", "prefix", "link"),
+    [
+        ("testclient", "/ops/jobs/", "/ops/jobs/queues"),
+        ("10.0.0.1", "/ops/jobs", "/queues"),
+        ("testclient", "//evil.example", "/queues"),
+        ("testclient", "/a b", "/queues"),
+    ],
+)
+def test_a_prefix_that_a_trusted_server_in_front_removed_comes_before_every_link(
+    browse: Browse, trusted: str, prefix: str, link: str
+) -> None:
+    browser = browse(trusted_proxies=[trusted])
+    headers = {"X-Forwarded-Prefix": prefix}
+    page = browser.get("/queues/q", headers=headers)
+    assert (page.status_code, f'href="{link}"' in page.text) == (200, True)
+    done = browser.post(
+        "/act/queues/pause",
+        data={"name": "q", "back": f"{link}/q?tab=waiting"},
+        headers=headers,
+        follow_redirects=False,
+    )
+    assert done.headers["location"] == f"{link}/q?tab=waiting"
+
+
 # What is too large, or no JSON.
 
 

@@ -137,7 +137,7 @@ def test_the_document_is_valid_and_has_each_view_and_action(document: dict[str, 
     assert document["openapi"] == "3.1.0"
     gets = {path for path, one in document["paths"].items() if "get" in one}
     posts = {path for path, one in document["paths"].items() if "post" in one}
-    assert gets == {view.twin for view in TABLE.views}
+    assert gets == {view.twin for view in TABLE.views} | {"/health"}
     assert posts == {f"/{action.noun}/{action.verb}" for action in ACTIONS}
     for path in posts:
         assert {"400", "403", "404", "409", "413", "503"} <= set(document["paths"][path]["post"]["responses"])
@@ -147,6 +147,7 @@ def test_the_document_needs_a_login_as_everything_does(client: Client) -> None:
     with TestClient(create_app(client, auth=auth.TokenLink(Sessions(b"s" * 32)))) as nobody:
         for path in ("/api/v1/openapi.json", "/api/v1/nowhere", "/api/v1/queues"):
             assert is_problem(nobody.get(path), 401)
+        assert nobody.get("/api/v1/health").json() == {"store": "ok"}  # probes have no user
 
 
 def test_requests_of_one_moment_start_one_poller(store: ScratchStore, namespace: str) -> None:

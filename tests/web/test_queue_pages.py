@@ -88,6 +88,7 @@ def test_the_overview_shows_numbers_queues_groups_and_workers(
     assert 'data-live="q.mail.waiting"' in html
     assert "mail-ValueError" in text
     assert "jobs.tracked" in text
+    assert 'href="/tracked?tab=waiting"' in web.get("/").text
     found = twin(web, "/")
     assert found["overview"]["totals"]["failed"] == 1
     assert [row["counts"]["name"] for row in found["queues"]] == ["mail"]

@@ -143,6 +143,7 @@ async def away_and_back(app: Application, store: ScratchStore) -> None:
                 if path.endswith(("/api", "/bundle")) and found.status_code == 200:
                     continue  # what they show needs no store, or says that it does not respond
                 assert is_helpful(found, 503), path
+            assert is_helpful(await browser.get("/api/v1/health"), 503)
             refused = await browser.post("/api/v1/queues/pause", json={"name": ["q"]})
             assert is_helpful(refused, 503)
 

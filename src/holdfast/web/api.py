@@ -22,6 +22,7 @@ def openapi(table: Table, version: str) -> dict[str, Any]:
         paths.setdefault(view.twin, {})["get"] = _read(view, results.of_result(view.load))
     for action in table.actions.values():
         paths.setdefault(f"/{action.noun}/{action.verb}", {})["post"] = _write(action, bodies[action.body])
+    paths["/health"] = {"get": _HEALTH}
     parts = {f"Result.{name}": schema for name, schema in results.components.items()}
     return {
         "openapi": "3.1.0",
@@ -84,3 +85,17 @@ def _json(description: str, schema: Mapping[str, Any], kind: str = "application/
 def _errors(*statuses: str) -> dict[str, Any]:
     problem = {"$ref": _REF.format(name="Problem")}
     return {status: _json("A problem document.", problem, "application/problem+json") for status in statuses}
+
+
+_HEALTH: Final[Mapping[str, Any]] = {
+    "operationId": "get_health",
+    "summary": "Whether the store responds; needs no user.",
+    "parameters": [],
+    "responses": {
+        "200": _json(
+            "It responds.",
+            {"type": "object", "required": ["store"], "properties": {"store": {"const": "ok"}}},
+        ),
+        **_errors("503"),
+    },
+}

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp
 
+from holdfast.console.handles import AsyncConsole
 from holdfast.console.plain import plain
 from holdfast.errors import (
     HoldfastError,
@@ -128,6 +129,7 @@ class Faces:
             Route("/static/{hash}/{name:path}", self.site.files.serve),
             Route("/live", self._guarded(self._live)),
             Route("/api/v1/openapi.json", self._guarded(self._openapi)),
+            Route("/api/v1/health", self._health),
             Route("/act/{noun}/{verb}", self._guarded(self._form), methods=["POST"]),
             Route("/api/v1/{noun}/{verb}", self._guarded(self._json_action), methods=["POST"]),
         ]
@@ -318,6 +320,11 @@ class Faces:
 
     async def _openapi(self, ctx: Context) -> Response:
         return JSONResponse(ctx.description)
+
+    async def _health(self, _: Request) -> Response:
+        """Answer whether the store responds, to anybody: probes have no user."""
+        await AsyncConsole(self.site.client).now_ms()
+        return JSONResponse({"store": "ok"})
 
     # Errors.
 

@@ -2,10 +2,11 @@
 of every response.
 """
 
+import re
 import secrets
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -16,6 +17,7 @@ from holdfast.web.options import Options
 MOST_BYTES: Final = 1 << 20
 _MOST_QUERY: Final = 8000
 _SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
+_PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+){1,20}")
 LOOPBACK: Final = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -79,17 +81,27 @@ class Gate:
             return
         scope["holdfast.request"] = secrets.token_hex(6)
         headers = Headers(scope=scope)
-        self._take_scheme(scope, headers)
+        self._take_forwarded(scope, headers)
         refused = self._refused(scope, headers)
         app = self._app if refused is None else refused
         await app(scope, _bounded(receive), self._with_headers(send))
 
-    def _take_scheme(self, scope: Scope, headers: Headers) -> None:
-        """Take the scheme that a trusted server in front was reached by. The address stays its own: by it, it is trusted."""
-        address = (scope.get("client") or ("",))[0]
+    def _take_forwarded(self, scope: Scope, headers: Headers) -> None:
+        """Take the scheme and the path prefix that a trusted server in front was reached by, which removed the prefix.
+
+        The address stays that of the server: by it, it is trusted.
+        """
+        if (scope.get("client") or ("",))[0] not in self._options.trusted_proxies:
+            return
         scheme = headers.get("x-forwarded-proto", "").partition(",")[0].strip()
-        if address in self._options.trusted_proxies and scheme in ("http", "https"):
+        if scheme in ("http", "https"):
             scope["scheme"] = scheme
+        prefix = headers.get("x-forwarded-prefix", "").strip().rstrip("/")
+        if _PREFIX.fullmatch(prefix):
+            raw = scope.get("raw_path") or quote(scope["path"]).encode()
+            scope["root_path"] = prefix + scope.get("root_path", "")
+            scope["path"] = prefix + scope["path"]
+            scope["raw_path"] = prefix.encode() + raw
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the response to a request that goes no further, None for one that does."""

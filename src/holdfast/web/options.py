@@ -32,7 +32,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     `auth`: see `holdfast.web.auth`. `read_only`: nothing can be changed. `redact`: paths in the data of jobs (`*.password`) and,
     behind `re:`, patterns of text that are masked. `environment` is shown beside the name, `accent` is its colour (`#0b6b5d`).
     `live`: how pages update themselves. `hosts`: the names under which the application may be reached, others are refused;
-    none: any name, where users have to log in. `trusted_proxies`: addresses whose `X-Forwarded-Proto` counts.
+    none: any name, where users have to log in. `trusted_proxies`: addresses whose `X-Forwarded-Proto` and
+    `X-Forwarded-Prefix` (a path that the server in front removes) count.
     `frame_ancestors`: origins that may show the pages in a frame.
     """
 
