@@ -3,7 +3,7 @@ of every response.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.web.options import Options
+from holdfast.web.parts import part_of, place_of
 
 MOST_BYTES: Final = 1 << 20
 _MOST_QUERY: Final = 8000
@@ -66,6 +67,31 @@ def is_cross_site(method: str, scheme: str, headers: Headers) -> bool:
     return (origin.scheme, origin.netloc) != (scheme, headers.get("host", "")) or not origin.netloc
 
 
+def refused_by(options: Options, scope: Scope, headers: Headers, most: int = MOST_BYTES) -> Response | None:
+    """Return the response to a request that goes no further, None for one that does. `most`: bytes that its body may have."""
+    _take_scheme(options, scope, headers)
+    if options.hosts and host_of(headers) not in options.hosts:
+        return refusal(
+            scope, 403, f"This application is not reached under the host {host_of(headers)!r:.100}."
+        )
+    if len(scope.get("query_string", b"")) > _MOST_QUERY:
+        return refusal(scope, 414, f"The query of the URL is longer than {_MOST_QUERY} characters.")
+    size = headers.get("content-length", "0")
+    if not size.isdecimal() or int(size) > most:
+        return refusal(scope, 413, f"The body is larger than {most:,} bytes.")
+    if is_cross_site(scope["method"], scope["scheme"], headers):
+        return refusal(scope, 403, "This request came from a page of another site, or does not name its own.")
+    return None
+
+
+def _take_scheme(options: Options, scope: Scope, headers: Headers) -> None:
+    """Take the scheme that a trusted server in front was reached by. The address stays its own: by it, it is trusted."""
+    address = (scope.get("client") or ("",))[0]
+    scheme = headers.get("x-forwarded-proto", "").partition(",")[0].strip()
+    if address in options.trusted_proxies and scheme in ("http", "https"):
+        scope["scheme"] = scheme
+
+
 class Gate:
     """An ASGI application around another one. The name of a request is `holdfast.request` of its scope."""
 
@@ -79,34 +105,9 @@ class Gate:
             return
         scope["holdfast.request"] = secrets.token_hex(6)
         headers = Headers(scope=scope)
-        self._take_scheme(scope, headers)
-        refused = self._refused(scope, headers)
+        refused = refused_by(self._options, scope, headers)
         app = self._app if refused is None else refused
         await app(scope, _bounded(receive), self._with_headers(send))
-
-    def _take_scheme(self, scope: Scope, headers: Headers) -> None:
-        """Take the scheme that a trusted server in front was reached by. The address stays its own: by it, it is trusted."""
-        address = (scope.get("client") or ("",))[0]
-        scheme = headers.get("x-forwarded-proto", "").partition(",")[0].strip()
-        if address in self._options.trusted_proxies and scheme in ("http", "https"):
-            scope["scheme"] = scheme
-
-    def _refused(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return the response to a request that goes no further, None for one that does."""
-        if self._options.hosts and host_of(headers) not in self._options.hosts:
-            return refusal(
-                scope, 403, f"This application is not reached under the host {host_of(headers)!r:.100}."
-            )
-        if len(scope.get("query_string", b"")) > _MOST_QUERY:
-            return refusal(scope, 414, f"The query of the URL is longer than {_MOST_QUERY} characters.")
-        size = headers.get("content-length", "0")
-        if not size.isdecimal() or int(size) > MOST_BYTES:
-            return refusal(scope, 413, f"The body is larger than {MOST_BYTES:,} bytes.")
-        if is_cross_site(scope["method"], scope["scheme"], headers):
-            return refusal(
-                scope, 403, "This request came from a page of another site, or does not name its own."
-            )
-        return None
 
     def _with_headers(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
@@ -121,9 +122,8 @@ class Gate:
 
 
 def wants_json(scope: Scope) -> bool:
-    """Return whether a request is one of a program: below `/api`, or for JSON."""
-    path = scope["path"].removeprefix(scope.get("root_path", ""))
-    return path.startswith(("/api/", "/v1/")) or "application/json" in Headers(scope=scope).get("accept", "")
+    """Return whether a request is one of a program: not for a page, or for JSON."""
+    return part_of(place_of(scope)) != "pages" or "application/json" in Headers(scope=scope).get("accept", "")
 
 
 def refusal(scope: Scope, status: int, sentence: str) -> Response:
@@ -133,12 +133,18 @@ def refusal(scope: Scope, status: int, sentence: str) -> Response:
     return PlainTextResponse(sentence + "\n", status)
 
 
-def problem(
-    scope: Scope, status: int, sentence: str, kind: str = "about:blank", **more: object
-) -> JSONResponse:
+_KINDS: Final[Mapping[int, str]] = {
+    400: "holdfast:bad-request", 401: "holdfast:unauthorized", 403: "holdfast:forbidden", 404: "holdfast:not-found",
+    405: "holdfast:method-not-allowed", 413: "holdfast:too-large", 414: "holdfast:too-large", 415: "holdfast:not-json",
+    429: "holdfast:too-many-requests",
+}  # fmt: skip
+"""The types of problems that have none of their own, by their status."""
+
+
+def problem(scope: Scope, status: int, sentence: str, kind: str = "", **more: object) -> JSONResponse:
     """Return an error as a problem document (RFC 9457)."""
     content = {
-        "type": kind,
+        "type": kind or _KINDS.get(status, "about:blank"),
         "title": sentence,
         "status": status,
         "request": scope.get("holdfast.request", ""),
