@@ -6,64 +6,26 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-import msgspec
 import pytest
+from receiving import HttpReceiver, serving
 
 import programs
 from holdfast import Client
-from holdfast.cli import notices as delivering
-from holdfast.cli.notices import Chat, Delivery, Lines, Notice, Sink, Undelivered, Webhook, notice_of
-from holdfast.errors import UsageError
+from holdfast.cli.notices.notice import JobNotice, notice_of
+from holdfast.cli.notices.sinks import Lines
 from holdfast.testing.store import ScratchStore
 from waiting import until
 
 
-class Ear:
-    """An HTTP server that keeps what is posted, and answers with the codes it is told, then 200."""
-
-    def __init__(self) -> None:
-        ear = self
-        self.heard: list[tuple[str, Any]] = []
-        self.codes: list[int] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                assert self.headers["Content-Type"] == "application/json"
-                ear.heard.append((self.path, json.loads(body)))
-                code = ear.codes.pop(0) if ear.codes else 200
-                self.send_response(code)
-                if 300 <= code < 400:
-                    self.send_header("Location", f"{ear.url}/elsewhere")
-                self.end_headers()
-
-            def do_GET(self) -> None:
-                ear.heard.append((self.path, None))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-
 @pytest.fixture
-def ear() -> Iterator[Ear]:
-    ear = Ear()
-    thread = threading.Thread(target=ear.server.serve_forever, args=(0.01,))
-    thread.start()
-    yield ear
-    ear.server.shutdown()
-    thread.join()
-    ear.server.server_close()
+def receiver() -> Iterator[HttpReceiver]:
+    made = HttpReceiver()
+    with serving(made):
+        yield made
 
 
 @pytest.fixture
@@ -110,19 +72,19 @@ def ended(told: "subprocess.Popen[str]", code: int = 0) -> tuple[list[str], str]
 
 
 def test_one_jobs_life_is_told_in_words_everywhere(
-    client: Client, telling: Callable[..., "subprocess.Popen[str]"], ear: Ear, tmp_path: Path
+    client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver, tmp_path: Path
 ) -> None:
     told = telling(
         "--stdout",
         "--webhook",
-        f"{ear.url}/hook/secret",
+        f"{receiver.url}/hook/secret",
         "--chat",
-        f"{ear.url}/chat",
+        f"{receiver.url}/chat",
         "--desktop",
         "--web",
         "jobs.example:8",
     )
-    seen = lambda count: until(lambda: len(ear.heard) == 2 * count, f"{count} events are told")  # noqa: E731
+    seen = lambda count: until(lambda: len(receiver.got) == 2 * count, f"{count} events are told")  # noqa: E731
     here, there = client.queues["here"], client.queues["there"]
     jid = here.put("k.K", tags=["vip", "eu"], jid="order-7", retries=0)
     client.track(jid)
@@ -161,8 +123,8 @@ def test_one_jobs_life_is_told_in_words_everywhere(
         f"order-7 is being tracked {end}",
         "order-7 canceled http://jobs.example:8/jobs/order-7",
     ]
-    posted = [body for path, body in ear.heard if path == "/hook/secret"]
-    chatted = [body for path, body in ear.heard if path == "/chat"]
+    posted = [body for path, body in receiver.got if path == "/hook/secret"]
+    chatted = [body for path, body in receiver.got if path == "/chat"]
     assert [body["text"] for body in posted] == [line for line in lines if not line.startswith(" ")]
     assert [body["event"] for body in posted] == [
         "track", "popped", "completed", "popped", "failed", "put", "untrack", "track", "canceled",
@@ -223,103 +185,15 @@ def test_the_words_for_jobs_that_are_gone_or_done(client: Client) -> None:
     assert notice_of(client, "track", "x" * 200, "").line == "x" * 23 + "… is being tracked"
 
 
-def notice(number: int = 0) -> Notice:
-    return Notice("track", f"jid-{number}", 0.0, "is being tracked", "")
-
-
-def test_a_post_is_tried_again_where_that_helps(ear: Ear, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivering, "PAUSES", (0.01, 0.02))
-    ear.codes = [503, 429, 200, 404]
-    delivery = Delivery(Webhook(f"{ear.url}/token"))
-    for number in range(3):
-        delivery.give(notice(number))
-    until(lambda: len(ear.heard) == 5, "all tries are made")
-    delivery.close()
-    assert [body["jid"] for _, body in ear.heard] == ["jid-0"] * 3 + ["jid-1", "jid-2"]
-
-
-def test_what_is_lost_is_said_once_without_secrets(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ear: Ear
-) -> None:
-    monkeypatch.setattr(delivering, "PAUSES", ())
-    ear.codes = [500, 500]
-    delivery = Delivery(Webhook(f"{ear.url}/token"))
-    for number in range(3):
-        delivery.give(notice(number))
-    delivery.close()
-    assert capsys.readouterr().err.splitlines() == [
-        "http://127.0.0.1: a notice is lost: HTTP status 500",
-        "http://127.0.0.1: works again; 2 notices were lost",
-    ]
-
-
-def test_a_sink_that_is_stuck_holds_up_nobody(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(delivering, "MOST_WAITING", 2)
-    gate = threading.Event()
-
-    class Stuck(Sink):
-        name = "stuck"
-
-        def deliver(self, notice: Notice) -> None:
-            gate.wait(30)
-
-    delivery = Delivery(Stuck())
-    for number in range(10):
-        delivery.give(notice(number))
-    assert "stuck: a notice is lost: it does not keep up" in capsys.readouterr().err
-    gate.set()
-    delivery.close()
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "nonsense",
-        "file:///etc/passwd",
-        "http://",
-        "ftp://host/",
-        "http://[",
-        "http://a..b/",
-        "http://h:x/",
-    ],
-)
-@pytest.mark.parametrize("kind", [Webhook, Chat])
-def test_what_is_no_url_is_refused(kind: type[Webhook], url: str) -> None:
-    with pytest.raises(UsageError, match=r"--(webhook|chat) must be a URL"):
-        kind(url)
-
-
-@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed_and_nothing_counts_as_delivered(ear: Ear, code: int) -> None:
-    ear.codes = [code]
-    with pytest.raises(Undelivered, match=f"{code}, a redirect") as caught:
-        Webhook(f"{ear.url}/here").deliver(notice())
-    assert caught.value.is_lasting
-    assert [path for path, _ in ear.heard] == ["/here"]
-
-
-@pytest.mark.parametrize("call", ["@channel", "@everyone", "<!channel>", "<@U123>", "@here"])
-def test_the_text_of_a_job_calls_nobody_in_a_chat(ear: Ear, call: str) -> None:
-    words = f"look {call} at a@example.com"
-    Chat(ear.url).deliver(msgspec.structs.replace(notice(), what=words, failure={"message": words}))
-    [(_, body)] = ear.heard
-    assert call not in body["text"]
-    assert "a@example" not in body["text"].replace("\u200b", "|")
-    assert "a@example.com" in body["text"].replace("\u200b", "")
-
-
-def test_nobody_at_the_other_end_is_undelivered(ear: Ear) -> None:
-    ear.server.server_close()
-    with pytest.raises(Undelivered) as raised:
-        Webhook(ear.url).deliver(notice())
-    assert not raised.value.is_lasting
-
-
 def test_lines_have_the_message_of_a_failure_below(capsys: pytest.CaptureFixture[str]) -> None:
-    failed = Notice("failed", "a", 0.0, "failed by b", "", {"tags": []}, {"message": "one\ntwo\x9b"})
+    failed = JobNotice(
+        event="failed",
+        when=0.0,
+        jid="a",
+        what="failed by b",
+        job={"tags": []},
+        failure={"message": "one\ntwo\x9b"},
+    )
     Lines().deliver(failed)
     assert capsys.readouterr().out == "a failed by b\n    one\n    two?\n"
 
