@@ -120,7 +120,9 @@ def test_what_is_above_the_limit_comes_as_a_digest_whose_counts_add_up() -> None
     [digest] = sink.got[3:]
     assert isinstance(digest, Digest)
     assert digest.counts == {"failed": 28, "completed": 9}
-    assert digest.message.splitlines() == [f"jid-{n} is being tracked" for n in range(3, 8)] + ["and 32 more"]
+    assert digest.message.splitlines() == [f"jid-{n} is being tracked" for n in (3, 5, 6, 7, 9)] + [
+        "and 32 more"
+    ]
 
 
 def test_one_notice_above_the_limit_comes_as_itself() -> None:
@@ -158,20 +160,21 @@ def test_more_than_a_thousand_that_wait_are_counted_and_take_no_memory() -> None
     assert len(sink.got) < 1010
 
 
-def test_a_digest_lists_surges_first_and_merges_with_a_later_one() -> None:
+def test_a_digest_lists_surges_and_failures_first_and_merges_with_a_later_one() -> None:
     backlog = Backlog()
     for number in range(10):
         backlog.add(notice(number))
+    backlog.add(notice(50, "failed"))
     backlog.add(surge(99))
     first = backlog.take()
     assert isinstance(first, Digest)
     assert first.when == 0.0
-    assert first.message.splitlines()[0] == "failure group group-99: grows"
+    assert first.message.splitlines()[:2] == ["failure group group-99: grows", "jid-50 is being tracked"]
     backlog.add(first)
     backlog.add(notice(100, "failed"))
     merged = backlog.take()
     assert isinstance(merged, Digest)
-    assert merged.counts == {"track": 10, "surge": 1, "failed": 1}
+    assert merged.counts == {"track": 10, "surge": 1, "failed": 2}
     assert len(merged.listed) == 5
     assert len(backlog) == 0
 
@@ -348,6 +351,19 @@ def test_the_text_of_a_job_calls_nobody_and_hides_no_link_in_a_chat(
     assert call not in body["text"]
     assert "a@example" not in body["text"].replace("\u200b", "|")
     assert "a@example.com" in body["text"].replace("\u200b", "")
+
+
+def test_a_digest_in_a_chat_has_a_line_with_its_link_for_each(receiver: HttpReceiver) -> None:
+    linked = msgspec.structs.replace(notice(1), link="https://jobs.example/jobs/1", what="@here")
+    Chat(receiver.url).deliver(
+        Digest(event="digest", when=1.0, counts={"track": 3}, listed=[linked, notice(2)])
+    )
+    assert receiver.bodies[0]["text"].splitlines() == [
+        "3 notices: 3 track",
+        "jid-1 @\u200bhere https://jobs.example/jobs/1",
+        "jid-2 is being tracked",
+        "and 1 more",
+    ]
 
 
 def test_the_link_of_a_chat_message_stays_whole(receiver: HttpReceiver) -> None:

@@ -6,15 +6,18 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import IO
 
 import pytest
-from receiving import HttpReceiver, serving
+from receiving import HttpReceiver, SmtpReceiver, serving
 
 import programs
 from holdfast import Client
+from holdfast.cli.main import run
 from holdfast.cli.notices.notice import JobNotice, notice_of
 from holdfast.cli.notices.sinks import Lines
 from holdfast.testing.store import ScratchStore
@@ -37,7 +40,7 @@ def telling(url: str, namespace: str, tmp_path: Path) -> Iterator[Callable[..., 
     desktop.chmod(0o755)
     running: list[subprocess.Popen[str]] = []
 
-    def start(*flags: str) -> "subprocess.Popen[str]":
+    def start(*flags: str, first: str = "listening to the tracked jobs of") -> "subprocess.Popen[str]":
         words = [sys.executable, "-m", "holdfast.cli.main", "notify", "--url", url, "--namespace", namespace]
         told = programs.popen(
             [*words, *flags],
@@ -47,7 +50,7 @@ def telling(url: str, namespace: str, tmp_path: Path) -> Iterator[Callable[..., 
             env={**os.environ, "PATH": f"{desktop.parent}:{os.environ['PATH']}"},
         )
         running.append(told)
-        assert "listening to the tracked jobs of" in line_of(told.stderr)
+        assert first in line_of(told.stderr)
         return told
 
     yield start
@@ -63,9 +66,36 @@ def line_of(pipe: IO[str] | None) -> str:
     return pipe.readline()
 
 
-def ended(told: "subprocess.Popen[str]", code: int = 0) -> tuple[list[str], str]:
-    """What it printed, once INT has ended it."""
-    told.send_signal(signal.SIGINT)
+def read_until(pipe: IO[str] | None, *texts: str) -> str:
+    """What a program prints until all of some texts were in it."""
+    found: list[str] = []
+
+    def read() -> None:
+        assert pipe is not None
+        while not all(text in "".join(found) for text in texts) and (line := pipe.readline()):
+            found.append(line)
+
+    reading = threading.Thread(target=read, daemon=True)
+    reading.start()
+    reading.join(60)
+    assert all(text in "".join(found) for text in texts), "".join(found)
+    return "".join(found)
+
+
+def fail(client: Client, count: int, group: str) -> None:
+    queue = client.queues["mail"]
+    for _ in range(count):
+        queue.put("k.K")
+        job = queue.pop()
+        assert job is not None
+        job.fail(group, "no answer")
+
+
+def ended(
+    told: "subprocess.Popen[str]", code: int = 0, sign: signal.Signals = signal.SIGINT
+) -> tuple[list[str], str]:
+    """What it printed, once a signal has ended it."""
+    told.send_signal(sign)
     out, err = told.communicate(timeout=30)
     assert told.returncode == code, err
     return out.splitlines(), err
@@ -199,10 +229,142 @@ def test_lines_have_the_message_of_a_failure_below(capsys: pytest.CaptureFixture
 
 
 def test_a_desktop_without_the_program_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from holdfast.cli.main import run
-
     monkeypatch.setenv("PATH", str(tmp_path))
     assert run(["notify", "--desktop"]) == 2
+
+
+def test_a_surge_goes_everywhere_with_a_link_and_posts_are_signed(
+    client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver, tmp_path: Path
+) -> None:
+    secret, mails = tmp_path / "secret", SmtpReceiver()
+    secret.write_text("s3cret\n")
+    secret.chmod(0o600)
+    with serving(mails):
+        told = telling(
+            *(
+                "--webhook",
+                f"{receiver.url}/hook",
+                "--secret-file",
+                str(secret),
+                "--chat",
+                f"{receiver.url}/chat",
+            ),
+            *("--smtp", f"127.0.0.1:{mails.port}", "--smtp-plain", "--mail-from", "jobs@example.org"),
+            *(
+                "--mail-to",
+                "ops@example.org",
+                "--mail-to",
+                "ada@example.org",
+                "--web",
+                "https://jobs.example/hf/",
+            ),
+            *("--event", "surge", "--every", "1s", "--desktop"),
+            first="looking for failure surges of",
+        )
+        fail(client, 21, "mail/Ünreachable..")
+        until(lambda: len(receiver.got) == 2 and len(mails.mails) == 2, "all have the notice")
+        lines, _ = ended(told, sign=signal.SIGTERM)
+    assert lines == []
+    link = "https://jobs.example/hf/failed/mail%2F%C3%9Cnreachable.."
+    text = f"failure group mail/Ünreachable..: 21 jobs failed in this hour, 0 an hour before; 21 are there {link}"
+    hook = next(body for path, body in receiver.got if path == "/hook")
+    chat = next(body for path, body in receiver.got if path == "/chat")
+    assert (hook["event"], hook["group"], hook["count"], hook["hour"], hook["link"], hook["text"]) == (
+        "surge", "mail/Ünreachable..", 21, 21, link, text,
+    )  # fmt: skip
+    assert chat == {"text": text}
+    signed = [headers["Holdfast-Signature"] for _, headers in receiver.raw if "Holdfast-Signature" in headers]
+    assert len(signed) == 1  # chats check none
+    assert sorted(mails.recipients) == ["<ada@example.org>", "<ops@example.org>"]
+    assert {mail["Subject"][:41] for mail in mails.mails} == {"[holdfast] failure group mail/Ünreachable"}
+    assert link in mails.mails[0].get_content()
+    assert "|failure group mail/Ünreachable..: 21 jobs failed" in (tmp_path / "shown").read_text()
+
+
+def test_term_delivers_what_waits_in_time(
+    client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver
+) -> None:
+    stuck = HttpReceiver()
+    stuck.codes = [None] * 100
+    with serving(stuck):
+        told = telling(
+            *("--webhook", f"{receiver.url}/T0KEN", "--webhook", f"{stuck.url}/T0KEN"),
+            *("--limit", "1/h", "--stdout"),
+        )
+        for number in range(5):
+            client.track(client.queues["q"].put("k.K", jid=f"job-{number}"))
+        read_until(told.stdout, "job-4")
+        until(lambda: receiver.got and stuck.got, "the first is sent")
+        begun = monotonic()
+        _, err = ended(told, sign=signal.SIGTERM)
+        assert monotonic() - begun < 25
+    first, digest = receiver.bodies
+    assert (first["jid"], digest["event"], digest["counts"]) == ("job-0", "digest", {"track": 4})
+    assert "http://127.0.0.1: 5 notices not delivered" in err
+    assert "T0KEN" not in err
+
+
+def test_an_output_that_nobody_reads_does_not_keep_it_from_ending(
+    client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver
+) -> None:
+    told = telling("--stdout", "--webhook", receiver.url)
+    jid = client.queues["q"].put("k.K", tags=["x" * 200])
+    for _ in range(300):
+        client.track(jid)
+        client.untrack(jid)
+    until(lambda: sum(body.get("total", 1) for body in receiver.bodies) == 600, "others are not delayed")
+    told.send_signal(signal.SIGTERM)
+    assert told.wait(40) == 0
+    assert told.stderr is not None
+    printed = told.stderr.read()
+    assert "Traceback" not in printed
+    assert "Fatal" not in printed
+
+
+def test_an_outage_of_the_store_is_printed_and_survived(
+    telling: Callable[..., "subprocess.Popen[str]"], namespace: str
+) -> None:
+    with ScratchStore() as store, Client(store.url, namespace=namespace) as client:
+        told = telling("--url", store.url, "--every", "1s")
+        store.kill()
+        printed = read_until(told.stderr, "the subscription was lost", "failure groups cannot be read")
+        store.restart()
+        printed += read_until(told.stderr, "the subscription works again", "failure groups can be read again")
+        client.track(client.queues["q"].put("k.K", jid="a"))
+        assert line_of(told.stdout) == "a is being tracked\n"
+        _, err = ended(told)
+        assert "Traceback" not in printed + err
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (["--mail-to", "a@b.c"], "--mail-to needs --smtp"),
+        (["--mail-to", "a@b.c", "--smtp", "h"], "--mail-from, their sender"),
+        (["--mail-from", "a@b.c"], "need --mail-to"),
+        (["--smtp", "smtp://u:pa55@h"], "need --mail-to"),
+        (["--mail-to", "a@b.c", "--mail-from", "a@b.c", "--smtp", "smtp://u:pa55@h"], "--smtp takes no password"),
+        (["--mail-to", "a@b.c", "--mail-from", "a", "--smtp", "h"], "--mail-from: expected an address"),
+        (["--secret-file", "/dev/null"], "which is not given"),
+        (["--secret-file", "/dev/null", "--webhook", "http://h/pa55"], "every user of this machine may read"),
+        (["--limit", "5"], "--limit: expected"),
+        (["--every", "0.5s"], "--every: expected 1s to 1h, got 0.5 s"),
+        (["--every", "2h"], "--every: expected 1s to 1h"),
+        (["--web", "ftp://h"], "--web: expected a URL"),
+        (["--web", "http://u@h"], "--web: expected a URL"),
+        (["--web", "http://h/?x=1"], "--web: expected a URL"),
+        (["--web", "http://a..b"], "--web: expected a URL"),
+        (["--webhook", "http://u:pa55@h/x"], "--webhook must be a URL"),
+        (["--event", "none"], "is not one of"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_go_together_are_refused_without_secrets(
+    flags: list[str], problem: str, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["notify", "--url", url, *flags]) == 2
+    printed = capsys.readouterr().err
+    assert problem in " ".join(printed.split())
+    assert "pa55" not in printed
 
 
 def test_a_connection_that_is_lost_comes_back(

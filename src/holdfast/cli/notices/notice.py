@@ -105,11 +105,15 @@ class Digest(Notice, frozen=True, kw_only=True):
         return f"{self.total} {'notice' if self.total == 1 else 'notices'}: {parts}"
 
     @property
+    def rest(self) -> str:
+        """Return how many more there are than those that are listed, "" if these are all."""
+        rest = self.total - len(self.listed)
+        return "" if not rest else f"and {rest} more" if self.listed else "the text could not be delivered"
+
+    @property
     def message(self) -> str:
         """Return the lines of the first few, and how many more there are."""
-        rest = self.total - len(self.listed)
-        more = [f"and {rest} more" if self.listed else "their text could not be delivered"] if rest else []
-        return "\n".join([*(one.line for one in self.listed), *more])
+        return "\n".join(filter(None, (*(one.line for one in self.listed), self.rest)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields by name, and the title as `text`."""
@@ -129,13 +133,13 @@ class Backlog:
         return self._counts.total()
 
     def add(self, notice: Notice, with_text: bool = True) -> None:
-        """Add a notice, or all of a digest. Surges are listed before what happened to single jobs."""
+        """Add a notice, or all of a digest. Surges are listed before failures, these before what else happened to jobs."""
         digest = notice if isinstance(notice, Digest) else None
         self._since = min(self._since, notice.when) if self else notice.when
         self._counts.update(digest.counts if digest else {notice.event: 1})
         if with_text:
             found = [*self._listed, *(digest.listed if digest else [notice])]
-            found.sort(key=lambda one: (isinstance(one, JobNotice), one.when))
+            found.sort(key=lambda one: (_rank(one), one.when))
             self._listed = found[:MOST_LISTED]
 
     def take(self) -> Notice:
@@ -143,6 +147,12 @@ class Backlog:
         digest = Digest(event="digest", when=self._since, counts=dict(self._counts), listed=self._listed)
         self._counts, self._listed = Counter[str](), []
         return digest.listed[0] if digest.total == len(digest.listed) == 1 else digest
+
+
+def _rank(notice: Notice) -> int:
+    if not isinstance(notice, JobNotice):
+        return 0
+    return 1 if notice.event in ("failed", "stalled") else 2
 
 
 def cut(text: str, most: int) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from holdfast import __version__
-from holdfast.cli.notices.notice import Notice, cut
+from holdfast.cli.notices.notice import Digest, Notice, cut
 from holdfast.cli.notices.sinks import LONGEST, TIMEOUT, Sink, Undelivered, ended_after
 from holdfast.errors import UsageError
 from holdfast.settings import is_host
@@ -117,10 +117,18 @@ class Chat(Webhook):
         super().__init__(url, flag="--chat")
 
     def payload(self, notice: Notice) -> dict[str, Any]:
-        """Return what is posted: the head and the link, and what is below in a block of its own."""
+        """Return what is posted: the head and the link, and the message of a failure in a block of its own."""
+        if isinstance(notice, Digest):
+            return {
+                "text": "\n".join(filter(None, (notice.title, *map(_linked, notice.listed), notice.rest)))
+            }
         message = cut(notice.message.strip(), _MOST_CHAT)
         block = f"\n```{_as_text(message)}```" if message else ""
-        return {"text": f"{_as_text(notice.head)} {_escaped(notice.link)}".rstrip() + block}
+        return {"text": _linked(notice) + block}
+
+
+def _linked(notice: Notice) -> str:
+    return f"{_as_text(notice.head)} {_escaped(notice.link)}".rstrip()
 
 
 def _as_text(text: str) -> str:
