@@ -8,62 +8,27 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import IO, Any
+from time import monotonic
+from typing import IO
 
-import msgspec
 import pytest
+from receiving import HttpReceiver, SmtpReceiver, serving
 
 import programs
 from holdfast import Client
-from holdfast.cli import notices as delivering
-from holdfast.cli.notices import Chat, Delivery, Lines, Notice, Sink, Undelivered, Webhook, notice_of
-from holdfast.errors import UsageError
+from holdfast.cli.main import run
+from holdfast.cli.notices.notice import JobNotice, notice_of
+from holdfast.cli.notices.sinks import Lines
 from holdfast.testing.store import ScratchStore
 from waiting import until
 
 
-class Ear:
-    """An HTTP server that keeps what is posted, and answers with the codes it is told, then 200."""
-
-    def __init__(self) -> None:
-        ear = self
-        self.heard: list[tuple[str, Any]] = []
-        self.codes: list[int] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                assert self.headers["Content-Type"] == "application/json"
-                ear.heard.append((self.path, json.loads(body)))
-                code = ear.codes.pop(0) if ear.codes else 200
-                self.send_response(code)
-                if 300 <= code < 400:
-                    self.send_header("Location", f"{ear.url}/elsewhere")
-                self.end_headers()
-
-            def do_GET(self) -> None:
-                ear.heard.append((self.path, None))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-
 @pytest.fixture
-def ear() -> Iterator[Ear]:
-    ear = Ear()
-    thread = threading.Thread(target=ear.server.serve_forever, args=(0.01,))
-    thread.start()
-    yield ear
-    ear.server.shutdown()
-    thread.join()
-    ear.server.server_close()
+def receiver() -> Iterator[HttpReceiver]:
+    made = HttpReceiver()
+    with serving(made):
+        yield made
 
 
 @pytest.fixture
@@ -75,7 +40,7 @@ def telling(url: str, namespace: str, tmp_path: Path) -> Iterator[Callable[..., 
     desktop.chmod(0o755)
     running: list[subprocess.Popen[str]] = []
 
-    def start(*flags: str) -> "subprocess.Popen[str]":
+    def start(*flags: str, first: str = "listening to the tracked jobs of") -> "subprocess.Popen[str]":
         words = [sys.executable, "-m", "holdfast.cli.main", "notify", "--url", url, "--namespace", namespace]
         told = programs.popen(
             [*words, *flags],
@@ -85,7 +50,7 @@ def telling(url: str, namespace: str, tmp_path: Path) -> Iterator[Callable[..., 
             env={**os.environ, "PATH": f"{desktop.parent}:{os.environ['PATH']}"},
         )
         running.append(told)
-        assert "listening to the tracked jobs of" in line_of(told.stderr)
+        assert first in line_of(told.stderr)
         return told
 
     yield start
@@ -101,28 +66,55 @@ def line_of(pipe: IO[str] | None) -> str:
     return pipe.readline()
 
 
-def ended(told: "subprocess.Popen[str]", code: int = 0) -> tuple[list[str], str]:
-    """What it printed, once INT has ended it."""
-    told.send_signal(signal.SIGINT)
+def read_until(pipe: IO[str] | None, *texts: str) -> str:
+    """What a program prints until all of some texts were in it."""
+    found: list[str] = []
+
+    def read() -> None:
+        assert pipe is not None
+        while not all(text in "".join(found) for text in texts) and (line := pipe.readline()):
+            found.append(line)
+
+    reading = threading.Thread(target=read, daemon=True)
+    reading.start()
+    reading.join(60)
+    assert all(text in "".join(found) for text in texts), "".join(found)
+    return "".join(found)
+
+
+def fail(client: Client, count: int, group: str) -> None:
+    queue = client.queues["mail"]
+    for _ in range(count):
+        queue.put("k.K")
+        job = queue.pop()
+        assert job is not None
+        job.fail(group, "no answer")
+
+
+def ended(
+    told: "subprocess.Popen[str]", code: int = 0, sign: signal.Signals = signal.SIGINT
+) -> tuple[list[str], str]:
+    """What it printed, once a signal has ended it."""
+    told.send_signal(sign)
     out, err = told.communicate(timeout=30)
     assert told.returncode == code, err
     return out.splitlines(), err
 
 
 def test_one_jobs_life_is_told_in_words_everywhere(
-    client: Client, telling: Callable[..., "subprocess.Popen[str]"], ear: Ear, tmp_path: Path
+    client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver, tmp_path: Path
 ) -> None:
     told = telling(
         "--stdout",
         "--webhook",
-        f"{ear.url}/hook/secret",
+        f"{receiver.url}/hook/secret",
         "--chat",
-        f"{ear.url}/chat",
+        f"{receiver.url}/chat",
         "--desktop",
         "--web",
         "jobs.example:8",
     )
-    seen = lambda count: until(lambda: len(ear.heard) == 2 * count, f"{count} events are told")  # noqa: E731
+    seen = lambda count: until(lambda: len(receiver.got) == 2 * count, f"{count} events are told")  # noqa: E731
     here, there = client.queues["here"], client.queues["there"]
     jid = here.put("k.K", tags=["vip", "eu"], jid="order-7", retries=0)
     client.track(jid)
@@ -161,8 +153,8 @@ def test_one_jobs_life_is_told_in_words_everywhere(
         f"order-7 is being tracked {end}",
         "order-7 canceled http://jobs.example:8/jobs/order-7",
     ]
-    posted = [body for path, body in ear.heard if path == "/hook/secret"]
-    chatted = [body for path, body in ear.heard if path == "/chat"]
+    posted = [body for path, body in receiver.got if path == "/hook/secret"]
+    chatted = [body for path, body in receiver.got if path == "/chat"]
     assert [body["text"] for body in posted] == [line for line in lines if not line.startswith(" ")]
     assert [body["event"] for body in posted] == [
         "track", "popped", "completed", "popped", "failed", "put", "untrack", "track", "canceled",
@@ -223,112 +215,156 @@ def test_the_words_for_jobs_that_are_gone_or_done(client: Client) -> None:
     assert notice_of(client, "track", "x" * 200, "").line == "x" * 23 + "… is being tracked"
 
 
-def notice(number: int = 0) -> Notice:
-    return Notice("track", f"jid-{number}", 0.0, "is being tracked", "")
-
-
-def test_a_post_is_tried_again_where_that_helps(ear: Ear, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivering, "PAUSES", (0.01, 0.02))
-    ear.codes = [503, 429, 200, 404]
-    delivery = Delivery(Webhook(f"{ear.url}/token"))
-    for number in range(3):
-        delivery.give(notice(number))
-    until(lambda: len(ear.heard) == 5, "all tries are made")
-    delivery.close()
-    assert [body["jid"] for _, body in ear.heard] == ["jid-0"] * 3 + ["jid-1", "jid-2"]
-
-
-def test_what_is_lost_is_said_once_without_secrets(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ear: Ear
-) -> None:
-    monkeypatch.setattr(delivering, "PAUSES", ())
-    ear.codes = [500, 500]
-    delivery = Delivery(Webhook(f"{ear.url}/token"))
-    for number in range(3):
-        delivery.give(notice(number))
-    delivery.close()
-    assert capsys.readouterr().err.splitlines() == [
-        "http://127.0.0.1: a notice is lost: HTTP status 500",
-        "http://127.0.0.1: works again; 2 notices were lost",
-    ]
-
-
-def test_a_sink_that_is_stuck_holds_up_nobody(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(delivering, "MOST_WAITING", 2)
-    gate = threading.Event()
-
-    class Stuck(Sink):
-        name = "stuck"
-
-        def deliver(self, notice: Notice) -> None:
-            gate.wait(30)
-
-    delivery = Delivery(Stuck())
-    for number in range(10):
-        delivery.give(notice(number))
-    assert "stuck: a notice is lost: it does not keep up" in capsys.readouterr().err
-    gate.set()
-    delivery.close()
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "nonsense",
-        "file:///etc/passwd",
-        "http://",
-        "ftp://host/",
-        "http://[",
-        "http://a..b/",
-        "http://h:x/",
-    ],
-)
-@pytest.mark.parametrize("kind", [Webhook, Chat])
-def test_what_is_no_url_is_refused(kind: type[Webhook], url: str) -> None:
-    with pytest.raises(UsageError, match=r"--(webhook|chat) must be a URL"):
-        kind(url)
-
-
-@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed_and_nothing_counts_as_delivered(ear: Ear, code: int) -> None:
-    ear.codes = [code]
-    with pytest.raises(Undelivered, match=f"{code}, a redirect") as caught:
-        Webhook(f"{ear.url}/here").deliver(notice())
-    assert caught.value.is_lasting
-    assert [path for path, _ in ear.heard] == ["/here"]
-
-
-@pytest.mark.parametrize("call", ["@channel", "@everyone", "<!channel>", "<@U123>", "@here"])
-def test_the_text_of_a_job_calls_nobody_in_a_chat(ear: Ear, call: str) -> None:
-    words = f"look {call} at a@example.com"
-    Chat(ear.url).deliver(msgspec.structs.replace(notice(), what=words, failure={"message": words}))
-    [(_, body)] = ear.heard
-    assert call not in body["text"]
-    assert "a@example" not in body["text"].replace("\u200b", "|")
-    assert "a@example.com" in body["text"].replace("\u200b", "")
-
-
-def test_nobody_at_the_other_end_is_undelivered(ear: Ear) -> None:
-    ear.server.server_close()
-    with pytest.raises(Undelivered) as raised:
-        Webhook(ear.url).deliver(notice())
-    assert not raised.value.is_lasting
-
-
 def test_lines_have_the_message_of_a_failure_below(capsys: pytest.CaptureFixture[str]) -> None:
-    failed = Notice("failed", "a", 0.0, "failed by b", "", {"tags": []}, {"message": "one\ntwo\x9b"})
+    failed = JobNotice(
+        event="failed",
+        when=0.0,
+        jid="a",
+        what="failed by b",
+        job={"tags": []},
+        failure={"message": "one\ntwo\x9b"},
+    )
     Lines().deliver(failed)
     assert capsys.readouterr().out == "a failed by b\n    one\n    two?\n"
 
 
 def test_a_desktop_without_the_program_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from holdfast.cli.main import run
-
     monkeypatch.setenv("PATH", str(tmp_path))
     assert run(["notify", "--desktop"]) == 2
+
+
+def test_a_surge_goes_everywhere_with_a_link_and_posts_are_signed(
+    client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver, tmp_path: Path
+) -> None:
+    secret, mails = tmp_path / "secret", SmtpReceiver()
+    secret.write_text("s3cret\n")
+    secret.chmod(0o600)
+    with serving(mails):
+        told = telling(
+            *(
+                "--webhook",
+                f"{receiver.url}/hook",
+                "--secret-file",
+                str(secret),
+                "--chat",
+                f"{receiver.url}/chat",
+            ),
+            *("--smtp", f"127.0.0.1:{mails.port}", "--smtp-plain", "--mail-from", "jobs@example.org"),
+            *(
+                "--mail-to",
+                "ops@example.org",
+                "--mail-to",
+                "ada@example.org",
+                "--web",
+                "https://jobs.example/hf/",
+            ),
+            *("--event", "surge", "--every", "1s", "--desktop"),
+            first="looking for failure surges of",
+        )
+        fail(client, 21, "mail/Ünreachable..")
+        until(lambda: len(receiver.got) == 2 and len(mails.mails) == 2, "all have the notice")
+        lines, _ = ended(told, sign=signal.SIGTERM)
+    assert lines == []
+    link = "https://jobs.example/hf/failed/mail%2F%C3%9Cnreachable.."
+    text = f"failure group mail/Ünreachable..: 21 jobs failed in this hour, 0 an hour before; 21 are there {link}"
+    hook = next(body for path, body in receiver.got if path == "/hook")
+    chat = next(body for path, body in receiver.got if path == "/chat")
+    assert (hook["event"], hook["group"], hook["count"], hook["hour"], hook["link"], hook["text"]) == (
+        "surge", "mail/Ünreachable..", 21, 21, link, text,
+    )  # fmt: skip
+    assert chat == {"text": text}
+    signed = [headers["Holdfast-Signature"] for _, headers in receiver.raw if "Holdfast-Signature" in headers]
+    assert len(signed) == 1  # chats check none
+    assert sorted(mails.recipients) == ["<ada@example.org>", "<ops@example.org>"]
+    assert {mail["Subject"][:41] for mail in mails.mails} == {"[holdfast] failure group mail/Ünreachable"}
+    assert link in mails.mails[0].get_content()
+    assert "|failure group mail/Ünreachable..: 21 jobs failed" in (tmp_path / "shown").read_text()
+
+
+def test_term_delivers_what_waits_in_time(
+    client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver
+) -> None:
+    stuck = HttpReceiver()
+    stuck.codes = [None] * 100
+    with serving(stuck):
+        told = telling(
+            *("--webhook", f"{receiver.url}/T0KEN", "--webhook", f"{stuck.url}/T0KEN"),
+            *("--limit", "1/h", "--stdout"),
+        )
+        for number in range(5):
+            client.track(client.queues["q"].put("k.K", jid=f"job-{number}"))
+        read_until(told.stdout, "job-4")
+        until(lambda: receiver.got and stuck.got, "the first is sent")
+        begun = monotonic()
+        _, err = ended(told, sign=signal.SIGTERM)
+        assert monotonic() - begun < 25
+    first, digest = receiver.bodies
+    assert (first["jid"], digest["event"], digest["counts"]) == ("job-0", "digest", {"track": 4})
+    assert "http://127.0.0.1: 5 notices not delivered" in err
+    assert "T0KEN" not in err
+
+
+def test_an_output_that_nobody_reads_does_not_keep_it_from_ending(
+    client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver
+) -> None:
+    told = telling("--stdout", "--webhook", receiver.url)
+    jid = client.queues["q"].put("k.K", tags=["x" * 200])
+    for _ in range(300):
+        client.track(jid)
+        client.untrack(jid)
+    until(lambda: sum(body.get("total", 1) for body in receiver.bodies) == 600, "others are not delayed")
+    told.send_signal(signal.SIGTERM)
+    assert told.wait(40) == 0
+    assert told.stderr is not None
+    printed = told.stderr.read()
+    assert "Traceback" not in printed
+    assert "Fatal" not in printed
+
+
+def test_an_outage_of_the_store_is_printed_and_survived(
+    telling: Callable[..., "subprocess.Popen[str]"], namespace: str
+) -> None:
+    with ScratchStore() as store, Client(store.url, namespace=namespace) as client:
+        told = telling("--url", store.url, "--every", "1s")
+        store.kill()
+        printed = read_until(told.stderr, "the subscription was lost", "failure groups cannot be read")
+        store.restart()
+        printed += read_until(told.stderr, "the subscription works again", "failure groups can be read again")
+        client.track(client.queues["q"].put("k.K", jid="a"))
+        assert line_of(told.stdout) == "a is being tracked\n"
+        _, err = ended(told)
+        assert "Traceback" not in printed + err
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (["--mail-to", "a@b.c"], "--mail-to needs --smtp"),
+        (["--mail-to", "a@b.c", "--smtp", "h"], "--mail-from, their sender"),
+        (["--mail-from", "a@b.c"], "need --mail-to"),
+        (["--smtp", "smtp://u:pa55@h"], "need --mail-to"),
+        (["--mail-to", "a@b.c", "--mail-from", "a@b.c", "--smtp", "smtp://u:pa55@h"], "--smtp takes no password"),
+        (["--mail-to", "a@b.c", "--mail-from", "a", "--smtp", "h"], "--mail-from: expected an address"),
+        (["--secret-file", "/dev/null"], "which is not given"),
+        (["--secret-file", "/dev/null", "--webhook", "http://h/pa55"], "every user of this machine may read"),
+        (["--limit", "5"], "--limit: expected"),
+        (["--every", "0.5s"], "--every: expected 1s to 1h, got 0.5 s"),
+        (["--every", "2h"], "--every: expected 1s to 1h"),
+        (["--web", "ftp://h"], "--web: expected a URL"),
+        (["--web", "http://u@h"], "--web: expected a URL"),
+        (["--web", "http://h/?x=1"], "--web: expected a URL"),
+        (["--web", "http://a..b"], "--web: expected a URL"),
+        (["--webhook", "http://u:pa55@h/x"], "--webhook must be a URL"),
+        (["--event", "none"], "is not one of"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_go_together_are_refused_without_secrets(
+    flags: list[str], problem: str, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["notify", "--url", url, *flags]) == 2
+    printed = capsys.readouterr().err
+    assert problem in " ".join(printed.split())
+    assert "pa55" not in printed
 
 
 def test_a_connection_that_is_lost_comes_back(

@@ -41,7 +41,7 @@ COMMANDS = {
     "top": "Show queues, workers and failures live.",
     "metrics": "Serve the figures of a namespace for Prometheus and OpenTelemetry.",
     "events": "Follow what happens to jobs, queues and workers.",
-    "notify": "Send notices of tracked jobs to chats, webhooks or the desktop.",
+    "notify": "Send notices of tracked jobs and failure surges to chats, webhooks, mails or the desktop.",
     "acl": "Print the rules for a user of the store.",
     "lua": "Print the Lua scripts for clients in other languages.",
     "bench": "Measure how fast a store puts, pops and completes jobs.",

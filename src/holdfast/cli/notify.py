@@ -1,95 +1,144 @@
-"""`holdfast notify`: send notices of what happens to tracked jobs."""
+"""`holdfast notify`: send notices of what happens to tracked jobs, and of failure groups that grow fast."""
 
+import logging
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from time import monotonic
+from urllib.parse import urlsplit
 
 import click
 
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
-from holdfast.cli.notices import Chat, Delivery, Desktop, Lines, Notice, Sink, Webhook, notice_of
-from holdfast.cli.output import json_option
+from holdfast.cli.notices.delivery import CLOSING, Delivery
+from holdfast.cli.notices.notice import Notice, notice_of
+from holdfast.cli.notices.receivers import Receivers, receiver_options
+from holdfast.cli.notices.surges import SURGE, SurgePoller
+from holdfast.cli.options import length
+from holdfast.cli.output import duration, json_option
 from holdfast.client.events import EVENTS
 from holdfast.client.sync import Client
+from holdfast.console.handles import Console
+from holdfast.errors import UsageError
+from holdfast.logs import logger
+from holdfast.settings import is_host
+
+_SHORTEST_LOOK, _LONGEST_LOOK = 1.0, 3600.0
 
 
-@examples("holdfast notify", "holdfast notify --chat https://chat.example.org/hook --event failed")
+@examples(
+    "holdfast notify",
+    "holdfast notify --chat https://chat.example.org/hook --event failed --event surge --web https://jobs.example.org",
+    "holdfast notify --mail-to ops@example.org --mail-from jobs@example.org --smtp smtp://jobs@mail.example.org",
+)
 @click.command()
-@click.option(
-    "--webhook",
-    "webhooks",
-    multiple=True,
-    help="URL to post each notice to as JSON; may be repeated [default: none].",
-)
-@click.option(
-    "--chat",
-    "chats",
-    multiple=True,
-    help='URL of a chat that takes {"text": …}, such as Slack; may be repeated [default: none].',
-)
-@click.option("--desktop", is_flag=True, help="Show notices on the desktop with notify-send [default: off].")
-@click.option(
-    "--stdout", is_flag=True, help="Print notices too [default: only if they are sent nowhere else]."
-)
+@receiver_options
 @click.option(
     "--event",
     "events",
-    type=click.Choice(EVENTS),
+    type=click.Choice([*EVENTS, SURGE]),
     multiple=True,
     help="Send notices of this event only; may be repeated [default: all].",
 )
 @click.option(
+    "--every",
+    type=length,
+    metavar="LENGTH",
+    default="30s",
+    show_default=True,
+    help="How often to look for surges: 1s to 1h.",
+)
+@click.option(
     "--web",
     default="",
-    help="Base URL of your own pages about jobs: add the link URL/jobs/JID to each notice [default: no links].",
+    metavar="URL",
+    help="URL of the web UI: notices have links to its pages of jobs and failure groups [default: no links].",
 )
 @store_options
 @json_option
 def notify(
-    webhooks: Sequence[str],
-    chats: Sequence[str],
-    desktop: bool,
-    stdout: bool,
-    events: Sequence[str],
-    web: str,
-    place: Place,
-    as_json: bool,
+    receivers: Receivers, events: Sequence[str], every: float, web: str, place: Place, as_json: bool
 ) -> None:
-    """Send notices of the events of tracked jobs, until INT.
+    """Send notices of the events of tracked jobs and of failure surges, until INT or TERM.
 
-    Track a job with client.track(jid). Events that happen while the store is unavailable are not sent.
+    Track a job with `holdfast jobs track JID`. A surge is a failure group that grows much faster than before: there is a notice when it begins, and
+    one when it is over. Events that happen while the store is unavailable are not sent. Each process of this command sends all
+    notices, so run one for the same receivers.
     """
-    sinks: list[Sink] = [*map(Webhook, webhooks), *map(Chat, chats), *([Desktop()] if desktop else [])]
-    if stdout or as_json or not sinks:
-        sinks.append(Lines(as_json))
-    if web and "://" not in web:
-        web = f"http://{web}"
-    with place.client() as client:
-        _listen(client, events or EVENTS, web.rstrip("/"), sinks)
+    chosen = events or [*EVENTS, SURGE]
+    if not _SHORTEST_LOOK <= every <= _LONGEST_LOOK:
+        raise UsageError(f"--every: expected 1s to 1h, got {duration(every)}")
+    base = _checked_base(web)
+    starts = receivers.deliveries(as_json)
+    with place.client() as client, _warnings():
+        _send(client, chosen, every, base, [start() for start in starts])
 
 
-def _listen(client: Client, events: Sequence[str], web: str, sinks: Sequence[Sink]) -> None:
-    """Deliver until INT or TERM, or until the reader of the output closes it."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    deliveries = [Delivery(sink) for sink in sinks]
-    for event in events:
-        client.events.on(
-            event, partial(_deliver, client, event, web, [delivery.give for delivery in deliveries])
-        )
+def _checked_base(web: str) -> str:
+    """Return the URL of the web UI without a slash at its end, "" for none. Raises UsageError."""
+    if not web:
+        return ""
+    url = (web if "://" in web else f"http://{web}").rstrip("/")
+    is_good = url.isascii() and url.isprintable() and not set(url) & set(' "<>?#@')
+    with suppress(ValueError):
+        split = urlsplit(url)
+        if is_good and split.scheme in ("http", "https") and is_host(split.hostname or ""):
+            return url
+    raise UsageError(f"--web: expected a URL such as https://jobs.example.org/holdfast, got {web!r:.80}")
+
+
+@contextmanager
+def _warnings() -> Generator[None]:
+    """Log warnings, such as that the subscription was lost."""
+    before = logger.level
+    logger.setLevel(before or logging.WARNING)
     try:
-        with client.events.thread():
-            click.echo(f"listening to the tracked jobs of {client.settings.namespace}", err=True)
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _send(
+    client: Client, events: Sequence[str], every: float, web: str, deliveries: Sequence[Delivery]
+) -> None:
+    """Deliver until INT or TERM, or until a delivery is broken, such as by the reader of the output that closes it."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    give = [delivery.give for delivery in deliveries]
+    try:
+        with ExitStack() as stack:
+            _listen(stack, client, [event for event in events if event != SURGE], web, give)
+            if SURGE in events:
+                _watch(stack, client, every, web, give)
             threading.Event().wait()
     except KeyboardInterrupt:
         pass
     finally:
+        ends_at = monotonic() + CLOSING
+        for delivery in deliveries:
+            delivery.end(ends_at)
         for delivery in deliveries:
             delivery.close()
     for delivery in deliveries:
         if delivery.broken is not None:
             raise delivery.broken
+
+
+def _listen(
+    stack: ExitStack,
+    client: Client,
+    events: Sequence[str],
+    web: str,
+    give: Sequence[Callable[[Notice], None]],
+) -> None:
+    if not events:
+        return
+    for event in events:
+        client.events.on(event, partial(_deliver, client, event, web, give))
+    stack.enter_context(client.events.thread())
+    click.echo(f"listening to the tracked jobs of {client.settings.namespace}", err=True)
 
 
 def _deliver(
@@ -98,3 +147,12 @@ def _deliver(
     notice = notice_of(client, event, jid, web)
     for each in give:
         each(notice)
+
+
+def _watch(
+    stack: ExitStack, client: Client, every: float, web: str, give: Sequence[Callable[[Notice], None]]
+) -> None:
+    poller = SurgePoller(Console(client), every, web, give)
+    stack.callback(poller.stop, 1.0)
+    poller.start()
+    click.echo(f"looking for failure surges of {client.settings.namespace} every {duration(every)}", err=True)

@@ -285,13 +285,25 @@ def failures(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
     return Found(f"{total} in {quantity(len(groups), 'group')}.", found)
 
 
+def is_surge(trend: Sequence[int]) -> bool:
+    """Return whether many jobs failed in the last hour of a trend, and far more than in an hour before it."""
+    return trend[-1] > MANY and trend[-1] > SURGE * _average(trend[:-1])
+
+
+def _average(counts: Sequence[int]) -> float:
+    return sum(counts) / max(len(counts), 1)
+
+
+def surge_text(group: FailureGroup) -> str:
+    """Return how many jobs of a failure group failed in this hour, and before."""
+    last, before = group.trend[-1], _average(group.trend[:-1])
+    return f"{last} jobs failed in this hour, {before:.0f} an hour before; {group.count} are there"
+
+
 def _failing(facts: NamespaceFacts, group: FailureGroup) -> Iterator[Attention]:
-    last, before = group.trend[-1], group.trend[:-1]
-    average = sum(before) / max(len(before), 1)
     command = f"holdfast failed show{facts.flags} {argument(group.name)}"
-    if last > MANY and last > SURGE * average:
-        text = f"{last} jobs failed in this hour, {average:.0f} an hour before; {group.count} are there"
-        yield Attention("urgent", "surge", group.name, text, command)
+    if is_surge(group.trend):
+        yield Attention("urgent", "surge", group.name, surge_text(group), command)
     elif group.name.endswith("-NotAllowed") and group.count:
         text = f"{quantity(group.count, 'job')} name code that their workers may not run"
         yield Attention("warning", "not-allowed", group.name, text, command)

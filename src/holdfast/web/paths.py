@@ -1,34 +1,11 @@
-"""URLs of pages: names of any characters as their last segment, and query strings."""
+"""URLs of pages: names as segments of a path, and query strings."""
 
-import base64
-import binascii
 from collections.abc import Mapping
-from typing import Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
-_MARK: Final = "~"
+from holdfast.console.page_paths import name_of, segment
 
-
-def segment(name: str) -> str:
-    """Return a name as one segment of a path, as it is written in a URL.
-
-    Browsers and proxies change some paths (`..`, `a//b`, a `/` at the end): such names are written in base64 behind a "~".
-    """
-    if name in ("", ".", "..") or name.startswith((_MARK, "/")) or name.endswith("/") or "//" in name:
-        return _MARK + base64.urlsafe_b64encode(name.encode(errors="surrogateescape")).decode().rstrip("=")
-    return quote(name, safe="", errors="surrogateescape")
-
-
-def name_of(written: str) -> str:
-    """Return the name that a decoded segment stands for."""
-    if not written.startswith(_MARK):
-        return written
-    text = written[1:]
-    try:
-        found = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        return written
-    return found.decode(errors="surrogateescape")
+__all__ = ["name_of", "segment", "with_query"]
 
 
 def with_query(path: str, query: Mapping[str, object]) -> str:
