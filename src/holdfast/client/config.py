@@ -154,13 +154,19 @@ class AsyncConfig(ConfigVerbs, AsyncHandle):
     """The settings of a namespace, awaited: `await config.get("heartbeat")`, `await config.all`."""
 
 
-def set_command(key: str, value: object) -> Command[bool]:
-    """Return the command that writes a setting, checked. Raises UsageError."""
+def set_command(key: str, value: object, seen: str | None = None) -> Command[bool]:
+    """Return the command that writes a setting, if it has the value that was `seen`, checked. Raises UsageError."""
     text = _text_of(value)
     _check(check_name("key", key), text)
     if key in OF_THE_ROOT:
-        return then(SettingSet(key, int(float(text))), bool)
-    return ConfigSet(key, text)
+        return then(SettingSet(key, int(float(text)), _whole_seen(seen)), bool)
+    return ConfigSet(key, text, seen)
+
+
+def _whole_seen(seen: str | None) -> int | None:
+    if seen is None or seen.isdecimal():
+        return None if seen is None else int(seen)
+    raise UsageError(f"seen: expected a whole number, got {seen!r:.80}")
 
 
 def _check(key: str, text: str) -> None:
@@ -195,10 +201,11 @@ def _number_of(text: str) -> float | None:
     return number if isfinite(number) else None
 
 
-def unset_command(key: str) -> Command[bool]:
+def unset_command(key: str, seen: str | None = None) -> Command[bool]:
+    """Return the command that removes the value of a setting, if it has the one that was `seen`."""
     if key in OF_THE_ROOT:
-        return then(SettingSet(key, None), bool)
-    return ConfigUnset(check_name("key", key))
+        return then(SettingSet(key, None, _whole_seen(seen)), bool)
+    return ConfigUnset(check_name("key", key), seen)
 
 
 def _pairs(settings: Settings) -> dict[Any, object]:

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from holdfast.commands.base import CommandBase, Reply, Word
+from holdfast.commands.base import CommandBase, Reply, Word, seen_words
 from holdfast.models import CoreInfo, text, texts
 
 
@@ -63,32 +63,40 @@ class ConfigGet(CommandBase, frozen=True, gc=False):
 
 
 class ConfigSet(CommandBase, frozen=True, gc=False):
-    """Write one setting, as text. Core: verbs/configure.lua."""
+    """Write one setting, as text. Core: verbs/configure.lua.
+
+    `seen` is the value that it has to have ("" for a setting without one), None for any. Raises WrongState.
+    """
 
     verb: ClassVar[str] = "config_set"
     adds: ClassVar[bool] = True
 
     key: str
     value: str
+    seen: str | None = None
 
     def words(self) -> Sequence[Word]:
-        return (self.key, self.value)
+        return (self.key, self.value, *seen_words(self.seen))
 
     def read(self, reply: Reply) -> bool:
         return bool(reply)
 
 
 class ConfigUnset(CommandBase, frozen=True, gc=False):
-    """Reset one setting to its default. Returns whether it was set. Core: verbs/configure.lua."""
+    """Reset one setting to its default. Returns whether it was set. Core: verbs/configure.lua.
+
+    `seen` is the value that it has to have, None for any. Raises WrongState.
+    """
 
     verb: ClassVar[str] = "config_unset"
     adds: ClassVar[bool] = True
     request_id_at: ClassVar[int] = 0
 
     key: str
+    seen: str | None = None
 
     def words(self) -> Sequence[Word]:
-        return (self.key,)
+        return (self.key, *seen_words(self.seen))
 
     def read(self, reply: Reply) -> bool:
         return bool(reply)
@@ -205,7 +213,10 @@ class SettingsGet(CommandBase, frozen=True, gc=False):
 
 
 class SettingSet(CommandBase, frozen=True, gc=False):
-    """Write one of these settings, None for its default. Core: nouns/settings.lua."""
+    """Write one of these settings, None for its default. Core: nouns/settings.lua.
+
+    `seen` is the value that it has to have, None for any. Raises WrongState.
+    """
 
     verb: ClassVar[str] = "setting"
     adds: ClassVar[bool] = True
@@ -213,9 +224,10 @@ class SettingSet(CommandBase, frozen=True, gc=False):
 
     name: str
     value: int | None
+    seen: int | None = None
 
     def words(self) -> Sequence[Word]:
-        return (self.name, "" if self.value is None else self.value)
+        return (self.name, "" if self.value is None else self.value, *seen_words(self.seen))
 
     def read(self, reply: Reply) -> int:
         return int(reply)

@@ -105,6 +105,11 @@ def milliseconds(seconds: float | None) -> int:
     return round(seconds * 1000) if seconds else 0
 
 
+def seen_words(seen: object) -> tuple[str, ...]:
+    """Return the value that something has to have, for a command that changes it, as its last word; none for None."""
+    return () if seen is None else (str(seen),)
+
+
 def then(command: Command[T], convert: Callable[[T], R]) -> Command[R]:
     """Return a command whose result is converted by `convert`, such as facts to a handle."""
     return cast("Command[R]", _Converted(command, convert))

@@ -5,7 +5,7 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
-from holdfast.commands.base import CommandBase, Reply, Word
+from holdfast.commands.base import CommandBase, Reply, Word, seen_words
 from holdfast.models import Counts, JobFacts, Stats, text
 
 
@@ -149,7 +149,8 @@ class ThrottleGet(CommandBase, frozen=True, gc=False):
 class ThrottleSet(CommandBase, frozen=True, gc=False):
     """Set how many jobs of a throttle may run at once: 0 for any number, None for the present maximum.
 
-    `expires_ms` is how long the limit applies; 0 leaves its end unchanged. Core: verbs/throttle.lua.
+    `expires_ms` is how long the limit applies; 0 leaves its end unchanged. `seen` is the maximum that it has to have, None
+    for any. Raises WrongState. Core: verbs/throttle.lua.
     """
 
     verb: ClassVar[str] = "throttle_set"
@@ -159,9 +160,11 @@ class ThrottleSet(CommandBase, frozen=True, gc=False):
     name: str
     maximum: int | None
     expires_ms: int = 0
+    seen: int | None = None
 
     def words(self) -> Sequence[Word]:
-        return (self.name, "" if self.maximum is None else self.maximum, self.expires_ms)
+        maximum = "" if self.maximum is None else self.maximum
+        return (self.name, maximum, self.expires_ms, *seen_words(self.seen))
 
     def read(self, reply: Reply) -> int:
         return int(reply)
@@ -228,6 +231,8 @@ BOUNDS: Final = {"max-waiting": (1, 4_294_967_295), "max-losses": (0, 254)}
 class QueueSet(CommandBase, frozen=True, gc=False):
     """Set a limit of a queue, None to remove it. Core: verbs/allow.lua.
 
+    `seen` is what it has to be ("" for no limit), None for anything. Raises WrongState.
+
     `max-waiting`: puts are refused (QueueFull) while that many jobs of the queue are not running yet. `max-losses`: how
     often a job may lose its lease; the next loss fails it, whatever its retries.
     """
@@ -239,9 +244,11 @@ class QueueSet(CommandBase, frozen=True, gc=False):
     queue: str
     option: QueueOption
     value: int | None
+    seen: int | Literal[""] | None = None
 
     def words(self) -> Sequence[Word]:
-        return (self.queue, self.option, "" if self.value is None else self.value)
+        value = "" if self.value is None else self.value
+        return (self.queue, self.option, value, *seen_words(self.seen))
 
     def read(self, reply: Reply) -> int:
         return int(reply)

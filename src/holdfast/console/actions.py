@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -145,10 +145,12 @@ def forget_queue(who: str, name: str) -> Command[int]:
     return by(who, "forget queue", name, "", QueueForget((check_name("queue", name),)))
 
 
-def set_queue(who: str, name: str, option: QueueOption, value: int | None) -> Command[int | None]:
-    """Return the command that sets a limit of a queue, None to remove it."""
+def set_queue(
+    who: str, name: str, option: QueueOption, value: int | None, seen: int | Literal[""] | None
+) -> Command[int | None]:
+    """Return the command that sets a limit of a queue, None to remove it, if it is what was `seen`."""
     detail = f"{option}={'' if value is None else value}"
-    return by(who, "set queue", check_name("queue", name), detail, QueueSet(name, option, value))
+    return by(who, "set queue", check_name("queue", name), detail, QueueSet(name, option, value, seen))
 
 
 def quiet(ask: Planner, who: str, names: Sequence[str], on: bool) -> Plan[dict[str, list[str]]]:
@@ -169,8 +171,11 @@ def forget_workers(who: str, names: Sequence[str]) -> Command[int]:
     return by(who, "forget worker", ", ".join(workers), "", WorkerForget(workers))
 
 
-def set_throttle(who: str, id: str, maximum: int | None, seconds: float) -> Command[int]:
-    """Return the command that sets how many jobs of a throttle run at once, for ever or for so many seconds."""
+def set_throttle(who: str, id: str, maximum: int | None, seconds: float, seen: int | None) -> Command[int]:
+    """Return the command that sets how many jobs of a throttle run at once, for ever or for so many seconds.
+
+    `seen` is the maximum that it has to have, None for any.
+    """
     most = None if maximum is None else check_whole("maximum", maximum, 0, 4_294_967_295)
     ends = check_milliseconds("seconds", seconds)
     return by(
@@ -178,7 +183,7 @@ def set_throttle(who: str, id: str, maximum: int | None, seconds: float) -> Comm
         "set throttle",
         id,
         f"maximum={most} seconds={seconds:g}",
-        ThrottleSet(check_throttle(id), most, ends),
+        ThrottleSet(check_throttle(id), most, ends, seen),
     )
 
 
@@ -193,9 +198,9 @@ def release_throttle(who: str, id: str, jids: Sequence[str]) -> Command[int]:
     return by(who, "release throttle", id, " ".join(names), ThrottleRelease(check_throttle(id), names))
 
 
-def configure(who: str, name: str, value: object) -> Command[object]:
-    """Return the command that writes a setting, or with None resets it to its default."""
-    command: Command[object] = unset_command(name) if value is None else set_command(name, value)
+def configure(who: str, name: str, value: object, seen: str | None = None) -> Command[object]:
+    """Return the command that writes a setting, or with None resets it to its default, if it has the value that was `seen`."""
+    command: Command[object] = unset_command(name, seen) if value is None else set_command(name, value, seen)
     return by(
         who,
         "set config" if value is not None else "unset config",

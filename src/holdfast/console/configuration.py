@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from holdfast.client.config import set_command
 from holdfast.client.descriptors import AnyClient, PlanMethod
 from holdfast.client.patterns import QueuePriorityPattern, identifiers_command, priorities_command
 from holdfast.commands.admin import PatternFacts, Patterns
@@ -64,34 +63,69 @@ class QueueOrder(msgspec.Struct, frozen=True):
 # Settings.
 
 
+class BadSettings(UsageError):
+    """Some settings cannot have the values that were given; `fields` has a sentence about each, by name."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__("; ".join(fields.values()))
+        self.fields = fields
+
+
+class ChangedSettings(WrongState):
+    """Some settings have other values than those that were seen; `fields` has a sentence about each, by name."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__("; ".join(fields.values()), "HF_WRONG_STATE")
+        self.fields = fields
+
+
 def changes_of(found: Settings, changes: Sequence[SettingChange]) -> list[SettingChanged]:
-    """Return what changes would change, checked. Raises UsageError, and WrongState if a value is not the one that was seen."""
+    """Return what changes would change, checked. Raises BadSettings, and ChangedSettings if a value is not the one that was seen."""
     values = {one.name: (one.value, one.default, one.is_set) for one in found.known}
     values |= {name: (value, "", True) for name, value in found.others.items()}
-    result: list[SettingChanged] = []
     if len({one.name for one in changes}) < len(changes):
         raise UsageError("a setting is named twice")
+    _check_changes(changes, {name: value for name, (value, _, _) in values.items()})
+    result: list[SettingChanged] = []
     for one in changes:
-        value, default, was_set = values.get(check_name("setting", one.name), ("", "", False))
+        value, default, was_set = values.get(one.name, ("", "", False))
         after = default if one.value is None else one.value
-        if one.value is not None:
-            set_command(one.name, one.value)
-        if one.seen is not None and one.seen != value:
-            raise WrongState(
-                f"setting {one.name} was changed meanwhile: it is {value!r:.200} now, not {one.seen!r:.200}; nothing was changed",
-                "HF_WRONG_STATE",
-            )
         if after != value or (one.value is None and was_set):
             result.append(SettingChanged(one.name, value, after, was_set))
     return result
 
 
+def _check_changes(changes: Sequence[SettingChange], values: Mapping[str, str]) -> None:
+    bad: dict[str, str] = {}
+    changed: dict[str, str] = {}
+    for one in changes:
+        value = values.get(check_name("setting", one.name), "")
+        try:
+            configure("", one.name, one.value)
+        except UsageError as error:
+            bad[one.name] = str(error)
+        if one.seen is not None and one.seen != value:
+            changed[one.name] = (
+                f"setting {one.name} was changed meanwhile: it is {value!r:.200} now, not {one.seen!r:.200}"
+            )
+    if bad:
+        raise BadSettings(bad)
+    if changed:
+        raise ChangedSettings(changed)
+
+
 def change_settings(ask: Planner, who: str, changes: Sequence[SettingChange]) -> Plan[list[SettingChanged]]:
-    """Write settings that have the values that were seen. All are checked before the first is written."""
+    """Write settings that have the values that were seen. All are checked before the first is written.
+
+    Each is written only if it still has the value with which it was checked: another change of this moment is not lost.
+    """
     found = changes_of((yield from settings(ask)), changes)
     values = {one.name: one.value for one in changes}
     for one in found:
-        yield from ask(configure(who, one.name, values[one.name]))
+        try:
+            yield from ask(configure(who, one.name, values[one.name], one.before))
+        except WrongState as error:
+            raise ChangedSettings({one.name: str(error)}) from None
     return found
 
 

@@ -236,9 +236,14 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
         return actions.forget_workers(self.actor, workers)
 
     @CommandMethod
-    def set_throttle(self, id: str, maximum: int | None, seconds: float = 0) -> Command[int]:
-        """Set how many jobs of a throttle run at once (0: any number, None: as before), for ever or for so many seconds."""
-        return actions.set_throttle(self.actor, id, maximum, seconds)
+    def set_throttle(
+        self, id: str, maximum: int | None, seconds: float = 0, *, seen: int | None = None
+    ) -> Command[int]:
+        """Set how many jobs of a throttle run at once (0: any number, None: as before), for ever or for so many seconds.
+
+        `seen` is the maximum that it has to have. Raises WrongState.
+        """
+        return actions.set_throttle(self.actor, id, maximum, seconds, seen)
 
     @CommandMethod
     def delete_throttle(self, id: str) -> Command[bool]:
@@ -251,9 +256,12 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
         return actions.release_throttle(self.actor, id, jids)
 
     @CommandMethod
-    def configure(self, name: str, value: object) -> Command[object]:
-        """Write a setting, or with None reset it to its default. Raises UsageError."""
-        return actions.configure(self.actor, name, value)
+    def configure(self, name: str, value: object, *, seen: str | None = None) -> Command[object]:
+        """Write a setting, or with None reset it to its default, if it has the value that was `seen`.
+
+        Raises UsageError, WrongState.
+        """
+        return actions.configure(self.actor, name, value, seen)
 
     @CommandMethod
     def pause_recurring(self, jid: str, on: bool = True) -> Command[bool]:

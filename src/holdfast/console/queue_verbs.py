@@ -1,7 +1,7 @@
 """What operators see and do with queues."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod
 from holdfast.client.put_options import make_put
@@ -105,9 +105,11 @@ class QueueVerbs:
         return actions.forget_queue(self.actor, name)
 
     @CommandMethod
-    def set_queue(self, name: str, option: QueueOption, value: int | None) -> Command[int | None]:
-        """Set a limit of a queue, None to remove it."""
-        return actions.set_queue(self.actor, name, option, value)
+    def set_queue(
+        self, name: str, option: QueueOption, value: int | None, *, seen: int | Literal[""] | None = None
+    ) -> Command[int | None]:
+        """Set a limit of a queue, None to remove it, if it is what was `seen` ("": not set). Raises WrongState."""
+        return actions.set_queue(self.actor, name, option, value, seen)
 
     @PlanMethod
     def put_job(

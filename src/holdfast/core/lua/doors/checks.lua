@@ -11,7 +11,7 @@ M.LONGEST_NAME, M.HIGHEST, M.MOST_RETRIES, M.MOST_LOSSES = 200, 4095, 1000, 254
 local WHOLE = 9007199254740991 -- the largest whole number a double is sure of
 local LONGEST = 3162240000000 -- a hundred years in ms: what is later does not fit into a record
 local LONGEST_LEASE = 86400000
-local LONGEST_BODY = 67108864 -- bytes
+local LONGEST_BODY, LONGEST_SEEN = 67108864, 200 -- bytes
 local MODES = { ["0"] = true, ["1"] = true, ["2"] = true, ["3"] = true }
 
 function M.bad(what) refuse.call("BAD_ARGUMENT", what) end
@@ -173,6 +173,16 @@ function M.names(args, first, what, most)
   local last = M.groups(args, first, 1, most)
   for i = first, last do M.name(args, i, what) end
   return last
+end
+
+-- args[i] is the value that was seen by whoever changes it, missing where any will do; `now` is the one that it has. A
+-- call that is repeated finds the value that it wrote: `wanted`, if it is given.
+function M.seen(args, i, what, now, wanted)
+  local seen = args[i]
+  if not seen or seen == now or now == wanted then return end
+  local quoted = '"%s"'
+  refuse.call("WRONG_STATE", ("%s was changed meanwhile: it is %s now, not %s"):format(what,
+    quoted:format(text.cut(now, LONGEST_SEEN)), quoted:format(text.cut(seen, LONGEST_SEEN))))
 end
 
 return M

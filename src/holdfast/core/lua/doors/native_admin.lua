@@ -67,8 +67,9 @@ return {
     return 1
   end },
   { "settings", READS, "", function(ctx) return settings.all(ctx) end },
-  { "setting", ADDS, "line number name value", requests.row(function(ctx, args)
+  { "setting", ADDS, "line number name value [seen]", requests.row(function(ctx, args)
     local which, value = setting(args)
+    checks.seen(args, 5, "setting " .. which, ("%.0f"):format(settings.number(ctx, which)))
     settings.set(ctx, which, value)
     return 1
   end) },

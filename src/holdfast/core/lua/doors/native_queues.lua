@@ -39,9 +39,15 @@ return {
     return pause.run(ctx, on, who, why, length, args, 7, names(args, 7, "queue"))
   end) },
   { "config_get", READS, "key...", function(ctx, args) return configure.get(ctx, args, 1, names(args, 1, "key")) end },
-  { "config_set", ADDS, "key value", function(ctx, args) return configure.set(ctx, ids.setting(args), args[2]) end },
-  { "config_unset", ADDS, "line number key", requests.row(function(ctx, args)
-    return configure.unset(ctx, name(args, 3, "key"))
+  { "config_set", ADDS, "key value [seen]", function(ctx, args)
+    local key = ids.setting(args)
+    checks.seen(args, 3, "setting " .. key, configure.value(ctx, key), args[2])
+    return configure.set(ctx, key, args[2])
+  end },
+  { "config_unset", ADDS, "line number key [seen]", requests.row(function(ctx, args)
+    local key = name(args, 3, "key")
+    checks.seen(args, 4, "setting " .. key, configure.value(ctx, key))
+    return configure.unset(ctx, key)
   end) },
   { "minutes", READS, "queue since", function(ctx, args)
     return stats.minutes(ctx, name(args, 1, "queue"), time(args, 2, "since"))

@@ -13,16 +13,19 @@ local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 local names, number, span, throttle = checks.names, checks.number, checks.span, ids.throttle
 
 return {
-  { "queue_set", ADDS, "line number queue option value", requests.row(function(ctx, args)
+  { "queue_set", ADDS, "line number queue option value [seen]", requests.row(function(ctx, args)
     local queue, option, value = checks.name(args, 3, "queue"), args[4], args[5]
     local most = queue_bounds.MOST[option] or checks.bad("option is max-waiting or max-losses")
     if value ~= "" then value = ("%.0f"):format(number(args, 5, option, option == "max-waiting" and 1 or 0, most)) end
+    checks.seen(args, 6, option .. " of queue " .. queue, allow.value(ctx, queue, option))
     return allow.set(ctx, queue, option, value)
   end) },
   { "queue_get", READS, "queue", function(ctx, args) return allow.get(ctx, checks.name(args, 1, "queue")) end },
-  { "throttle_set", ADDS, "line number id maximum expires", requests.row(function(ctx, args)
+  { "throttle_set", ADDS, "line number id maximum expires [seen]", requests.row(function(ctx, args)
     local id, maximum = throttle(args, 3), args[4] ~= "" and number(args, 4, "maximum", 0, HIGHEST) or nil
-    return throttles.set(ctx, id, maximum, span(args, 5, "expires"))
+    local length = span(args, 5, "expires")
+    checks.seen(args, 6, "the maximum of " .. id, ("%.0f"):format(throttles.get(ctx, id)[1]))
+    return throttles.set(ctx, id, maximum, length)
   end) },
   { "throttle_get", READS, "id", function(ctx, args) return throttles.get(ctx, throttle(args, 1)) end },
   { "throttle_delete", DRAINS, "line number id", requests.row(function(ctx, args)

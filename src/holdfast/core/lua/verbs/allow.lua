@@ -14,6 +14,9 @@ function M.set(ctx, name, option, value)
   return 1
 end
 
+-- What a bound is, "" for none.
+function M.value(ctx, name, option) return call("HGET", keys.of_queue(ctx, name).options, option) or "" end
+
 -- (option, value) pairs of what is set.
 function M.get(ctx, name) return queue_bounds.all(keys.of_queue(ctx, name)) end
 

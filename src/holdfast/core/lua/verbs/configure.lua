@@ -30,6 +30,9 @@ function M.unset(ctx, key)
   return was
 end
 
+-- The value of a setting as text, "" for one without.
+function M.value(ctx, key) return config.get(ctx, key) or "" end
+
 -- Returns how many completed jobs were too old.
 function M.sweep(ctx)
   watch.lower(ctx)
