@@ -22,6 +22,8 @@ from holdfast.errors import HoldfastError, UsageError
 _PATIENCE: Final = 30.0
 _MODES: Final = ("token", "none", "basic", "bearer", "proxy")
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+_PARTS: Final = ("pages", "api", "gateway", "topics")
+_TOPICS_PORT: Final = 7171
 
 
 @examples(
@@ -29,6 +31,7 @@ _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
     "holdfast web -S",
     "holdfast web -F --bind 0.0.0.0 --auth basic --users users.txt",
     "holdfast web --read-only --port 8000",
+    "holdfast web -F --only gateway --bind 0.0.0.0 --auth bearer --users users.txt",
     "holdfast web -K",
 )
 @click.command()
@@ -42,7 +45,10 @@ _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 )
 @click.option("-K", "--kill", "stop", is_flag=True, help="Stop the running server.")
 @click.option(
-    "-p", "--port", type=click.IntRange(1, 65535), help="Port [default: 5678, or the next free one]."
+    "-p",
+    "--port",
+    type=click.IntRange(1, 65535),
+    help="Port [default: 5678, or the next free one; 7171 for the topic endpoints alone].",
 )
 @click.option(
     "-o",
@@ -65,7 +71,7 @@ _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 @click.option(
     "--users",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File of users: lines of name:role:secret.",
+    help="File of users: lines of name:role:secret[:date[:limits]].",
 )
 @click.option(
     "--hash-password",
@@ -77,6 +83,14 @@ _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
     multiple=True,
     metavar="ADDRESS",
     help="Address of a server in front whose headers are believed; may be repeated.",
+)
+@click.option(
+    "--only",
+    "parts",
+    multiple=True,
+    type=click.Choice(_PARTS),
+    help="Part to serve; may be repeated [default: all]. pages: for people; api: the same as JSON; gateway: the verbs for "
+    "programs, POST /v1/VERB; topics: the topic endpoints.",
 )
 @click.option("--read-only", is_flag=True, help="Allow no changes.")
 @click.option(
@@ -245,6 +259,10 @@ def _check(place: Place, options: dict[str, Any]) -> Any:
         )
     if mode in ("basic", "bearer") and options["users"] is None:
         raise UsageError(f"--auth {mode} needs --users FILE, with lines of name:role:secret")
+    if mode == "token" and options["parts"] and "pages" not in options["parts"]:
+        raise UsageError(
+            "--auth token is for browsers: for programs choose --auth bearer, or none for this machine alone"
+        )
     if mode == "proxy" and not options["proxy"]:
         raise UsageError("--auth proxy needs --proxy ADDRESS, the address of the server in front")
     prefix = options["prefix"]
@@ -296,13 +314,15 @@ def _serve(place: Place, folder: Any, options: dict[str, Any]) -> None:
             live=options["live"],
             hosts=options["hosts"],
             trusted_proxies=options["proxy"],
+            parts=options["parts"] or _PARTS,
         )
     prefix = options["prefix"]
-    listening = serving.bound(options["host"], options["port"])
+    port = options["port"] or (_TOPICS_PORT if options["parts"] == ("topics",) else None)
+    listening = serving.bound(options["host"], port)
     url = serving.url_of(listening, prefix)
     mark = folder.path / "web.token"
     with folder.claimed(url):
         mark.touch(mode=0o600) if mode == "token" else mark.unlink(missing_ok=True)
         if not options["no_launch"]:
             click.echo(f"{_link(folder, url)}\nCtrl-C stops it.")
-        serving.serve(serving.Below(app, prefix) if prefix else app, listening)
+        serving.serve(serving.Below(app, prefix) if prefix else app, listening, app.end_waits)

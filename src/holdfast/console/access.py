@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.commands import COMMANDS
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_namespace
 from holdfast.wire.meeting import READS, WRITES
@@ -36,15 +37,16 @@ class Role(msgspec.Struct, frozen=True):
 
 ROLES: Final[Mapping[str, Role]] = {
     "producer": Role(
-        "Puts jobs, waits for results, cancels.",
-        ("info", *_PUTS, "job_get", "cancel_by", "dependents"),
+        "Puts jobs and messages, waits for results, cancels.",
+        ("info", *_PUTS, "job_get", "cancel_by", "dependents", "topic_delete", "topic_get"),
     ),
     "worker": Role(
-        "Takes jobs and ends them; its jobs put other jobs.",
+        "Takes jobs and messages and ends them; its jobs put other jobs.",
         (
             "info", "pop", "find_work", "complete", "complete_pop", "complete_x", "advance", "retry", "fail", "expire",
             "release", "heartbeat", "resume", "report", "log", "queues", "patterns", "job_get", "worker_seen",
-            "worker_forget", "worker_answer", "sweep", *_PUTS,
+            "worker_forget", "worker_answer", "sweep", "topic_reserve", "topic_pull", "topic_release", "topic_requeue",
+            "topic_counts", *_PUTS,
         ),
         others=("blpop",),
     ),
@@ -52,6 +54,27 @@ ROLES: Final[Mapping[str, Role]] = {
     "operator": Role("Calls every function: retries, cancels, pauses, changes settings."),
 }  # fmt: skip
 """The users that the page about security describes."""
+
+
+OF_ADMINS: Final = frozenset(
+    (
+        "config_set", "config_unset", "setting", "identifiers_set", "priorities_set", "throttle_set", "throttle_delete",
+        "queue_set", "queue_forget", "worker_forget", "sweep",
+    )
+)  # fmt: skip
+"""The verbs that change how a whole namespace works: of those whom the web application knows, administrators call them."""
+
+
+def may_call(role: str, verb: str) -> bool:
+    """Return whether a user of the web application with this role may call a verb of the core. An admin may call all."""
+    if role == "admin":
+        return True
+    found = ROLES[role]
+    if found.functions is not None:
+        return verb in found.functions
+    if not found.writes:
+        return verb == "info" or COMMANDS[verb].reads
+    return verb not in OF_ADMINS
 
 
 def rules_of(role: str, namespace: str, password: str | None = None) -> list[str]:

@@ -4,7 +4,7 @@ Fields keep their names. `created_ms` becomes `created`, in seconds, None where 
 decoded; what only programs of ours need is left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -15,8 +15,8 @@ from holdfast.models import HistoryEntry, JobFacts
 _HIDDEN: Final = frozenset(("flags", "options", "planned_ms", "trend_from_ms"))
 
 
-def plain(value: object) -> Any:
-    """Return a result of the console as plain values."""
+def plain(value: object, read: Callable[[bytes], Any] | None = None) -> Any:
+    """Return a result of the console as plain values. `read` makes a value of stored JSON; None: it is decoded."""
     if isinstance(value, HistoryEntry):
         return value.as_dict()
     if isinstance(value, Explanation):
@@ -25,25 +25,29 @@ def plain(value: object) -> Any:
         ]
         return {"text": value.text, "checks": checks}
     if isinstance(value, JobFacts):
-        return {**_fields(value), **_options(value)}
+        return {**_fields(value, read), **_options(value)}
     if isinstance(value, msgspec.Struct):
-        return _fields(value)
+        return _fields(value, read)
     if isinstance(value, bytes):
-        return stored(value)
+        return (read or stored)(value)
     if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in cast("Mapping[object, object]", value).items()}
+        return {str(name): plain(one, read) for name, one in cast("Mapping[object, object]", value).items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in cast("list[object]", value)]
+        return [plain(one, read) for one in cast("list[object]", value)]
     return value
 
 
-def _fields(value: msgspec.Struct) -> dict[str, Any]:
+def _fields(value: msgspec.Struct, read: Callable[[bytes], Any] | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in value.__struct_fields__:
         field, written = getattr(value, name), name_in_json(name)
         if written:
-            found[written] = plain(field) if written == name else field / 1000 if field else None
+            found[written] = plain(field, read) if written == name else _seconds(field)
     return found
+
+
+def _seconds(milliseconds: float | None) -> float | None:
+    return milliseconds / 1000 if milliseconds and milliseconds > 0 else None
 
 
 def name_in_json(field: str) -> str:

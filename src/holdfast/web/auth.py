@@ -92,7 +92,7 @@ class TokenLink:
 
 
 class Passwords:
-    """Names and passwords, which browsers ask for (HTTP basic authentication)."""
+    """Names and passwords, which browsers ask for (HTTP basic authentication); programs may have a token in the same file."""
 
     routes: Sequence[BaseRoute] = ()
 
@@ -100,8 +100,10 @@ class Passwords:
         self._credentials = credentials
 
     async def user(self, request: HTTPConnection) -> User | None:
-        """Return the user with that name and password."""
+        """Return the user with that name and password, or with that token."""
         kind, _, text = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return self._credentials.with_token(text.strip(), _address(request))
         if kind.lower() != "basic":
             return None
         try:
@@ -148,6 +150,8 @@ class Tokens:
                 if self._credentials.is_barred(_address(request))
                 else _login_page("No such token.")
             )
+        if not user.may("viewer"):  # a session would not have its limits
+            return _login_page("This token is one of a program: it opens no pages.")
         response = RedirectResponse(request.scope.get("root_path", "") + "/", 303)
         self._sessions.log_in(request, response, user)
         return response

@@ -1,7 +1,8 @@
 """Passwords and tokens of a users file, and how often they may be tried.
 
-A line of the file is `name:role:secret`, `#` begins a comment. The secret is that of `hash_password` for a person, that of
-`hash_token` for a program; behind a further `:` an ISO date may stand on which it ends.
+A line of the file is `name:role:secret[:date[:limits]]`, `#` begins a comment. The secret is that of `hash_password` for a
+person, that of `hash_token` for a program. It ends on the ISO date, never if that is empty. Limits are the queues, topics and
+namespaces that it may use, such as `queues=mail,image-*;namespaces=shop`.
 """
 
 import base64
@@ -18,13 +19,15 @@ from typing import Final
 import msgspec
 
 from holdfast.errors import UsageError
-from holdfast.web.users import BY_NAME, ROLES, User
+from holdfast.settings import check_namespace
+from holdfast.web.users import BY_NAME, User
 
 _COST: Final = 1 << 14
 _BLOCK: Final = 8
 TRIES, TRY_SECONDS = 5, 60.0
 """So many wrong passwords in so many seconds are allowed from one address."""
 _MOST_ADDRESSES: Final = 10_000
+_LIMITS: Final = ("queues", "topics", "namespaces")
 
 
 def hash_password(password: str) -> str:
@@ -82,16 +85,44 @@ def parsed_users(text: str, where: str) -> dict[str, Credential]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        words = [word.strip() for word in line.split(":", 3)]
-        role = BY_NAME.get(words[1]) if len(words) > 2 else None
-        if role is None or not words[0] or not words[2].startswith(("scrypt$", "sha256$")):
-            raise UsageError(
-                f"{where}: line {number}: expected name:role:secret, with a role of {', '.join(ROLES)}"
-            )
-        ends = _moment(words[3], f"{where}: line {number}") if len(words) > 3 else 0.0
-        found[words[0]] = Credential(User(words[0], role), words[2], ends)
+        found_here = _credential(line, f"{where}: line {number}")
+        found[found_here.user.name] = found_here
     if not found:
         raise UsageError(f"{where}: has no users")
+    return found
+
+
+def _credential(line: str, where: str) -> Credential:
+    name, role, secret, rest = ([word.strip() for word in line.split(":", 3)] + [""] * 3)[:4]
+    known = BY_NAME.get(role)
+    if known is None or not name or not secret.startswith(("scrypt$", "sha256$")):
+        raise UsageError(f"{where}: expected name:role:secret, with a role of {', '.join(BY_NAME)}")
+    date, limits = _date_and_limits(rest)
+    return Credential(
+        User(name, known, **_limits(limits, where)), secret, _moment(date, where) if date else 0.0
+    )
+
+
+def _date_and_limits(rest: str) -> tuple[str, str]:
+    """Return both; a date with a time has colons of its own."""
+    date, colon, limits = rest.rpartition(":")
+    if not colon or "=" not in limits:
+        return rest.removesuffix(":"), ""
+    return date.strip(), limits.strip()
+
+
+def _limits(text: str, where: str) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for part in filter(None, (one.strip() for one in text.split(";"))):
+        kind, _, names = part.partition("=")
+        values = tuple([name.strip() for name in names.split(",") if name.strip()])
+        if kind.strip() not in _LIMITS or not values:
+            raise UsageError(
+                f"{where}: expected limits such as queues=mail,image-*;topics=help;namespaces=shop, got {part!r:.80}"
+            )
+        found[kind.strip()] = values
+    for name in found.get("namespaces", ()):
+        check_namespace(name)
     return found
 
 

@@ -4,7 +4,7 @@ of every response.
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.web.options import Options
+from holdfast.web.parts import part_of, place_of
 
 MOST_BYTES: Final = 1 << 20
 _MOST_QUERY: Final = 8000
@@ -68,6 +69,41 @@ def is_cross_site(method: str, scheme: str, headers: Headers) -> bool:
     return (origin.scheme, origin.netloc) != (scheme, headers.get("host", "")) or not origin.netloc
 
 
+def refused_by(options: Options, scope: Scope, headers: Headers, most: int = MOST_BYTES) -> Response | None:
+    """Return the response to a request that goes no further, None for one that does. `most`: bytes that its body may have."""
+    _take_forwarded(options, scope, headers)
+    if options.hosts and host_of(headers) not in options.hosts:
+        return refusal(
+            scope, 403, f"This application is not reached under the host {host_of(headers)!r:.100}."
+        )
+    if len(scope.get("query_string", b"")) > _MOST_QUERY:
+        return refusal(scope, 414, f"The query of the URL is longer than {_MOST_QUERY} characters.")
+    size = headers.get("content-length", "0")
+    if not size.isdecimal() or int(size) > most:
+        return refusal(scope, 413, f"The body is larger than {most:,} bytes.")
+    if is_cross_site(scope["method"], scope["scheme"], headers):
+        return refusal(scope, 403, "This request came from a page of another site, or does not name its own.")
+    return None
+
+
+def _take_forwarded(options: Options, scope: Scope, headers: Headers) -> None:
+    """Take the scheme and the path prefix that a trusted server in front was reached by, which removed the prefix.
+
+    The address stays that of the server: by it, it is trusted.
+    """
+    if (scope.get("client") or ("",))[0] not in options.trusted_proxies:
+        return
+    scheme = headers.get("x-forwarded-proto", "").partition(",")[0].strip()
+    if scheme in ("http", "https"):
+        scope["scheme"] = scheme
+    prefix = headers.get("x-forwarded-prefix", "").strip().rstrip("/")
+    if _PREFIX.fullmatch(prefix):
+        raw = scope.get("raw_path") or quote(scope["path"]).encode()
+        scope["root_path"] = prefix + scope.get("root_path", "")
+        scope["path"] = prefix + scope["path"]
+        scope["raw_path"] = prefix.encode() + raw
+
+
 class Gate:
     """An ASGI application around another one. The name of a request is `holdfast.request` of its scope."""
 
@@ -81,44 +117,9 @@ class Gate:
             return
         scope["holdfast.request"] = secrets.token_hex(6)
         headers = Headers(scope=scope)
-        self._take_forwarded(scope, headers)
-        refused = self._refused(scope, headers)
+        refused = refused_by(self._options, scope, headers)
         app = self._app if refused is None else refused
         await app(scope, _bounded(receive), self._with_headers(send))
-
-    def _take_forwarded(self, scope: Scope, headers: Headers) -> None:
-        """Take the scheme and the path prefix that a trusted server in front was reached by, which removed the prefix.
-
-        The address stays that of the server: by it, it is trusted.
-        """
-        if (scope.get("client") or ("",))[0] not in self._options.trusted_proxies:
-            return
-        scheme = headers.get("x-forwarded-proto", "").partition(",")[0].strip()
-        if scheme in ("http", "https"):
-            scope["scheme"] = scheme
-        prefix = headers.get("x-forwarded-prefix", "").strip().rstrip("/")
-        if _PREFIX.fullmatch(prefix):
-            raw = scope.get("raw_path") or quote(scope["path"]).encode()
-            scope["root_path"] = prefix + scope.get("root_path", "")
-            scope["path"] = prefix + scope["path"]
-            scope["raw_path"] = prefix.encode() + raw
-
-    def _refused(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return the response to a request that goes no further, None for one that does."""
-        if self._options.hosts and host_of(headers) not in self._options.hosts:
-            return refusal(
-                scope, 403, f"This application is not reached under the host {host_of(headers)!r:.100}."
-            )
-        if len(scope.get("query_string", b"")) > _MOST_QUERY:
-            return refusal(scope, 414, f"The query of the URL is longer than {_MOST_QUERY} characters.")
-        size = headers.get("content-length", "0")
-        if not size.isdecimal() or int(size) > MOST_BYTES:
-            return refusal(scope, 413, f"The body is larger than {MOST_BYTES:,} bytes.")
-        if is_cross_site(scope["method"], scope["scheme"], headers):
-            return refusal(
-                scope, 403, "This request came from a page of another site, or does not name its own."
-            )
-        return None
 
     def _with_headers(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
@@ -133,9 +134,8 @@ class Gate:
 
 
 def wants_json(scope: Scope) -> bool:
-    """Return whether a request is one of a program: below `/api`, or for JSON."""
-    path = scope["path"].removeprefix(scope.get("root_path", ""))
-    return path.startswith(("/api/", "/v1/")) or "application/json" in Headers(scope=scope).get("accept", "")
+    """Return whether a request is one of a program: not for a page, or for JSON."""
+    return part_of(place_of(scope)) != "pages" or "application/json" in Headers(scope=scope).get("accept", "")
 
 
 def refusal(scope: Scope, status: int, sentence: str) -> Response:
@@ -145,12 +145,18 @@ def refusal(scope: Scope, status: int, sentence: str) -> Response:
     return PlainTextResponse(sentence + "\n", status)
 
 
-def problem(
-    scope: Scope, status: int, sentence: str, kind: str = "about:blank", **more: object
-) -> JSONResponse:
+_KINDS: Final[Mapping[int, str]] = {
+    400: "holdfast:bad-request", 401: "holdfast:unauthorized", 403: "holdfast:forbidden", 404: "holdfast:not-found",
+    405: "holdfast:method-not-allowed", 413: "holdfast:too-large", 414: "holdfast:too-large", 415: "holdfast:not-json",
+    429: "holdfast:too-many-requests",
+}  # fmt: skip
+"""The types of problems that have none of their own, by their status."""
+
+
+def problem(scope: Scope, status: int, sentence: str, kind: str = "", **more: object) -> JSONResponse:
     """Return an error as a problem document (RFC 9457)."""
     content = {
-        "type": kind,
+        "type": kind or _KINDS.get(status, "about:blank"),
         "title": sentence,
         "status": status,
         "request": scope.get("holdfast.request", ""),

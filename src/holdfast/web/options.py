@@ -6,7 +6,8 @@ from typing import Final, Literal, TypedDict
 import msgspec
 
 from holdfast.errors import UsageError
-from holdfast.settings import unknown_option
+from holdfast.settings import check_namespace, unknown_option
+from holdfast.web.parts import PARTS, Part
 
 Live = Literal["stream", "poll", "off"]
 LIVE: Final = ("stream", "poll", "off")
@@ -24,6 +25,8 @@ class AppOptions(TypedDict, total=False):
     hosts: Sequence[str]
     trusted_proxies: Sequence[str]
     frame_ancestors: Sequence[str]
+    parts: Sequence[Part]
+    namespaces: Sequence[str]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +37,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     `live`: how pages update themselves. `hosts`: the names under which the application may be reached, others are refused;
     none: any name, where users have to log in. `trusted_proxies`: addresses whose `X-Forwarded-Proto` and
     `X-Forwarded-Prefix` (a path that the server in front removes) count.
-    `frame_ancestors`: origins that may show the pages in a frame.
+    `frame_ancestors`: origins that may show the pages in a frame. `parts`: what is served, all by default; what is not is 404.
+    `namespaces`: those that requests to the gateway and the topic endpoints may name, beside that of the client.
     """
 
     auth: object = None
@@ -46,6 +50,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
     frame_ancestors: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = PARTS
+    namespaces: tuple[str, ...] = ()
 
 
 def checked_options(given: AppOptions) -> Options:
@@ -59,4 +65,8 @@ def checked_options(given: AppOptions) -> Options:
         found = msgspec.convert(rest, Options)
     except msgspec.ValidationError as error:
         raise UsageError(f"create_app: {error}") from None
+    for name in found.namespaces:
+        check_namespace(name)
+    if not found.parts:
+        raise UsageError(f"create_app: parts: expected some of {', '.join(PARTS)}")
     return msgspec.structs.replace(found, auth=auth)

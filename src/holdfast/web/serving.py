@@ -9,7 +9,7 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -181,12 +181,26 @@ class Below:
             await self._app(scope, receive, send)
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 def _tidy_up(_signal: int, _frame: object) -> None:
     """Go on to the end of the program."""
 
 
-def serve(app: ASGIApp, listening: socket.socket) -> None:
-    """Serve until INT or TERM. Open streams have two seconds then."""
+class _Server(uvicorn.Server):
+    """A server that calls `at_end` when it stops, before it waits for its requests to end."""
+
+    at_end: Callable[[], None]
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.at_end()
+        await super().shutdown(sockets)
+
+
+def serve(app: ASGIApp, listening: socket.socket, at_end: Callable[[], None] = _nothing) -> None:
+    """Serve until INT or TERM. `at_end` is called then. Open streams have two seconds."""
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -198,4 +212,6 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         # The server raises the signal that ended it once more; the process still has to tidy up.
         signal.signal(number, _tidy_up)
-    uvicorn.Server(config).run([listening])
+    server = _Server(config)
+    server.at_end = at_end
+    server.run([listening])

@@ -1,23 +1,57 @@
-"""Who uses the pages and the API, and what each role may do."""
+"""Who uses the pages, the API and the gateway, and what each role may do."""
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 import msgspec
 
-Role = Literal["viewer", "operator", "admin"]
-ROLES: Final[tuple[Role, ...]] = ("viewer", "operator", "admin")
-"""From the least to the most: a role may do what those before it may."""
-BY_NAME: Final[Mapping[str, Role]] = {role: role for role in ROLES}
-"""The roles as text from outside names them."""
+from holdfast.console.access import may_call
+
+Role = Literal["viewer", "producer", "worker", "operator", "admin"]
+RANKS: Final[tuple[Role, ...]] = ("viewer", "operator", "admin")
+"""The roles of people, from the least to the most: a role may do what those before it may."""
+BY_NAME: Final[Mapping[str, Role]] = {
+    "viewer": "viewer", "producer": "producer", "worker": "worker", "operator": "operator", "admin": "admin",
+}  # fmt: skip
+"""The roles as text from outside names them. A producer and a worker are programs: they open no pages."""
 
 
 class User(msgspec.Struct, frozen=True):
-    """Somebody, or a program, that uses the web: the name for the audit log, and the role."""
+    """Somebody, or a program, that uses the web: the name for the audit log, the role, and what it is limited to.
+
+    `queues` and `topics` are names, or patterns such as `mail-*`; `namespaces` are names. Without any queues and topics it
+    may use all, with some it may use those alone. Without namespaces it may use those of the application.
+    """
 
     name: str
     role: Role = "viewer"
+    queues: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
     def may(self, role: Role) -> bool:
-        """Return whether this user's role includes another one."""
-        return ROLES.index(self.role) >= ROLES.index(role)
+        """Return whether this user's role includes another one; for pages, which show whole namespaces."""
+        return not self.is_limited and self.role in RANKS and RANKS.index(self.role) >= RANKS.index(role)
+
+    def may_call(self, verb: str) -> bool:
+        """Return whether this user's role includes a verb of the core."""
+        return may_call(self.role, verb)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it may not use all that there is."""
+        return bool(self.queues or self.topics or self.namespaces)
+
+    @property
+    def has_all_queues(self) -> bool:
+        """Whether it is limited neither to queues nor to topics."""
+        return not self.queues and not self.topics
+
+    def may_use_queue(self, name: str) -> bool:
+        """Return whether it may use a queue."""
+        return self.has_all_queues or any(fnmatchcase(name, pattern) for pattern in self.queues)
+
+    def may_use_topic(self, name: str) -> bool:
+        """Return whether it may use a topic."""
+        return self.has_all_queues or any(fnmatchcase(name, pattern) for pattern in self.topics)

@@ -1,0 +1,73 @@
+"""The responses to errors, for pages and the JSON API: HTML for people, problem documents for programs."""
+
+from http import HTTPStatus
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, Response
+
+from holdfast.errors import (
+    HoldfastError,
+    JobNotFound,
+    OperationNotFound,
+    Refused,
+    StoreFull,
+    ThrottleNotFound,
+    TransportError,
+    UnknownName,
+    UsageError,
+)
+from holdfast.logs import logger
+from holdfast.printable import one_line
+from holdfast.web.gate import TooLarge, problem, wants_json
+
+_STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
+    (JobNotFound, 404),
+    (OperationNotFound, 404),
+    (ThrottleNotFound, 404),
+    (UnknownName, 404),
+    (UsageError, 400),
+    (StoreFull, 503),
+    (Refused, 409),
+    (TransportError, 503),
+    (HoldfastError, 500),
+)
+"""The first that fits is the status of an error."""
+
+
+def status_of(error: Exception) -> int:
+    """Return the HTTP status of an error of the tree."""
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def handle_errors(app: Starlette) -> None:
+    """Add the handlers of all errors to an application."""
+    kinds: list[type[Exception]] = [HTTPException, TooLarge, ClientDisconnect, Exception]
+    for kind in [*kinds, *(kind for kind, _ in _STATUS)]:
+        app.add_exception_handler(kind, respond)
+
+
+async def respond(request: Request, error: Exception) -> Response:
+    """Return the response to an error. That of a bug is logged, and its text is not shown."""
+    if isinstance(error, HTTPException):
+        is_bare = error.detail == HTTPStatus(error.status_code).phrase
+        response = _page(request, error.status_code, f"{error.detail}." if is_bare else error.detail)
+        response.headers.update(error.headers or {})
+        return response
+    if isinstance(error, HoldfastError):
+        return _page(request, status_of(error), one_line(str(error)))
+    if isinstance(error, TooLarge):
+        return _page(request, 413, "The body is larger than a request may be.")
+    if isinstance(error, ClientDisconnect):  # nobody reads the response
+        return _page(request, 400, "The connection ended before the body did.")
+    logger.exception("request %s failed", request.scope.get("holdfast.request"), exc_info=error)
+    return _page(request, 500, "Something went wrong here; the log of the application has more.")
+
+
+def _page(request: Request, status: int, sentence: str) -> Response:
+    ctx = getattr(request.state, "ctx", None)
+    if wants_json(request.scope) or ctx is None:
+        return problem(request.scope, status, sentence)
+    return HTMLResponse(ctx.site.pages.page("error.html", ctx, {"status": status, "text": sentence}), status)

@@ -1,0 +1,257 @@
+"""Pages, their JSON twins, actions, the live stream and files: the routes of the parts `pages` and `api`."""
+
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+from starlette.datastructures import ImmutableMultiDict
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Match, Route
+
+from holdfast.console.handles import AsyncConsole
+from holdfast.console.plain import plain
+from holdfast.errors import HoldfastError, Refused, UnknownName, UsageError
+from holdfast.printable import one_line
+from holdfast.web.auth import Authentication
+from holdfast.web.context import Context
+from holdfast.web.error_pages import status_of
+from holdfast.web.flash import Flashes
+from holdfast.web.paths import name_of
+from holdfast.web.site import Site
+from holdfast.web.users import RANKS, Role
+from holdfast.web.views import ActionRoute, Body, Done, Question, View, from_form, read_form
+
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Faces:
+    """The handlers of pages and of the JSON API: HTML and JSON of the same views and actions."""
+
+    def __init__(self, site: Site, auth: Authentication) -> None:
+        self.site, self.auth = site, auth
+        self.flashes = Flashes(secrets.token_bytes(32))
+
+    def routes(self) -> list[BaseRoute]:
+        """Return all routes; names come last, so that they may have any characters."""
+        found: list[BaseRoute] = [
+            *self.auth.routes,
+            Route("/static/{hash}/{name:path}", self.site.files.serve),
+            Route("/live", self._guarded(self._live)),
+            Route("/api/v1/openapi.json", self._guarded(self._openapi)),
+            Route("/api/v1/health", self._health),
+            Route("/act/{noun}/{verb}", self._guarded(self._form), methods=["POST"]),
+            Route("/api/v1/{noun}/{verb}", self._guarded(self._json_action), methods=["POST"]),
+        ]
+        for view in self.site.table.views:
+            found += _routes("/api/v1" + view.twin, self._guarded(self._twin(view), view.role))
+            found += _routes(view.path, self._guarded(self._page(view), view.role))
+        return [*found, Route("/{path:path}", self._guarded(self._nowhere(found)), methods=_METHODS)]
+
+    def _nowhere(self, routes: Sequence[BaseRoute]) -> Callable[[Context], Awaitable[Response]]:
+        async def nowhere(ctx: Context) -> Response:
+            allowed = {
+                method
+                for route in routes
+                if isinstance(route, Route) and route.matches(ctx.request.scope)[0] is Match.PARTIAL
+                for method in route.methods or ()
+            }
+            place = one_line(ctx.place)[:200]
+            if not allowed:
+                raise HTTPException(404, f"There is no page {place}.")
+            allow = ", ".join(sorted(allowed))
+            sentence = f"{place} takes {allow}, not {one_line(ctx.request.method)[:40]}."
+            raise HTTPException(405, sentence, {"Allow": allow})
+
+        return nowhere
+
+    # Who asks.
+
+    def _guarded(self, handle: Callable[[Context], Awaitable[Response]], role: Role = "viewer") -> Handler:
+        async def guarded(request: Request) -> Response:
+            user = await self.auth.user(request)
+            if user is None:
+                return self.auth.refused(request)
+            ctx = Context(self.site, request, user)
+            request.state.ctx = ctx
+            if not user.may(role):
+                return self._refuse_role(ctx, role)
+            self.site.operations.watch(ctx.console)
+            return await handle(ctx)
+
+        return guarded
+
+    def _refuse_role(self, ctx: Context, role: Role) -> Response:
+        if ctx.read_only:
+            raise HTTPException(403, "This application is read only.")
+        if ctx.user.role not in RANKS or ctx.user.is_limited:
+            sentence = f"{ctx.user.name!r:.100} is limited, and pages show everything: it may use the gateway and the topic endpoints."
+            raise HTTPException(403, sentence)
+        raise HTTPException(403, f"This needs the role {role}; {ctx.user.name!r:.100} is a {ctx.user.role}.")
+
+    # Pages and their twins.
+
+    def _page(self, view: View) -> Callable[[Context], Awaitable[Response]]:
+        async def page(ctx: Context) -> Response:
+            request, accepted = ctx.request, ctx.request.headers.get("accept", "")
+            ctx.twin = ctx.same_query("/api/v1" + (view.twin if view.path == "/" else ctx.place))
+            if "application/json" in accepted and "text/html" not in accepted:
+                return RedirectResponse(ctx.twin, 303)
+            region = request.query_params.get("fragment")
+            if region is None:
+                await self.site.hub.look()
+                ctx.changes = self.site.hub.version
+            try:
+                found = await self._load(view, ctx)
+            except (UnknownName, Refused) as error:
+                if region is None or status_of(error) != 404:
+                    raise
+                return self._gone(ctx, region, error)
+            if isinstance(found, Response):
+                return found
+            if region is not None:
+                return HTMLResponse(self.site.pages.region(view.template, region, ctx, found))
+            ctx.flash = self.flashes.read(ctx)
+            html = self.site.pages.page(view.template, ctx, found)
+            response = HTMLResponse(html, getattr(found, "http_status", 200))
+            if ctx.flash is not None:
+                self.flashes.clear(response, ctx)
+            return response
+
+        return page
+
+    def _gone(self, ctx: Context, region: str, error: HoldfastError) -> Response:
+        """Answer a page that loads a region again when what it shows is gone: with a sentence in its place, not with an error."""
+        text = {"name": region, "text": one_line(str(error))}
+        return HTMLResponse(self.site.pages.page("gone.html", ctx, text))
+
+    def _twin(self, view: View) -> Callable[[Context], Awaitable[Response]]:
+        async def twin(ctx: Context) -> Response:
+            found = await self._load(view, ctx)
+            if isinstance(found, Response):
+                return found
+            return JSONResponse(plain(found), getattr(found, "http_status", 200))
+
+        return twin
+
+    async def _load(self, view: View, ctx: Context) -> Any:
+        request = ctx.request
+        query = from_form(view.query, request.query_params)
+        if "name" in request.path_params:
+            return await view.load(ctx, name_of(request.path_params["name"]), query)
+        return await view.load(ctx, query)
+
+    # Actions.
+
+    def _action(self, ctx: Context) -> ActionRoute:
+        noun, verb = ctx.request.path_params["noun"], ctx.request.path_params["verb"]
+        found = self.site.table.actions.get((noun, verb))
+        if found is None:
+            raise HTTPException(404, f"There is no action {noun}/{verb}"[:200] + ".")
+        if not ctx.can(found.role):
+            self._refuse_role(ctx, found.role)
+        return found
+
+    async def _form(self, ctx: Context) -> Response:
+        action = self._action(ctx)
+        form = await read_form(ctx.request)
+        body = from_form(action.body, form)
+        by_script = "hx-request" in ctx.request.headers
+        try:
+            outcome = await action.run(ctx, body)
+        except HoldfastError as error:
+            return self._failed(ctx, action, error, by_script, str(form.get("back", "")))
+        if isinstance(outcome, Question):
+            return self._asked(ctx, action, outcome, form, by_script)
+        self.site.hub.changed("audit", *outcome.keys)
+        return self._done(ctx, outcome, by_script, str(form.get("back", "")))
+
+    def _done(self, ctx: Context, done: Done, by_script: bool, back: str) -> Response:
+        if not by_script:
+            response = RedirectResponse(ctx.url(done.place) if done.place else _own_place(ctx, back), 303)
+            self.flashes.set(response, ctx, done.text, "done", done.undo)
+            return response
+        headers = {"HX-Trigger": json.dumps({f"hf:{key}": True for key in ("done", *done.keys)})}
+        if done.place:
+            headers["HX-Redirect"] = ctx.url(done.place)
+        message = HTMLResponse(self.site.pages.page("toast.html", ctx, done, kind="done"), headers=headers)
+        if done.place:  # the message is shown by the page that comes next
+            self.flashes.set(message, ctx, done.text, "done", done.undo)
+        return message
+
+    def _failed(
+        self, ctx: Context, action: ActionRoute, error: HoldfastError, by_script: bool, back: str
+    ) -> Response:
+        if by_script:
+            toast = Done(text=one_line(str(error)), changed=0)
+            html = self.site.pages.page("toast.html", ctx, toast, kind="failed")
+            return HTMLResponse(html, status_of(error))
+        if not back:
+            raise error
+        response = RedirectResponse(_own_place(ctx, back), 303)
+        self.flashes.set(response, ctx, one_line(str(error)), "failed")
+        return response
+
+    def _asked(
+        self,
+        ctx: Context,
+        action: ActionRoute,
+        question: Question,
+        form: ImmutableMultiDict[str, str],
+        by_script: bool,
+    ) -> Response:
+        fields = [(name, value) for name, value in form.multi_items() if name != "confirm"]
+        template = "question.html" if by_script else "question_page.html"
+        return HTMLResponse(self.site.pages.page(template, ctx, question, action=action, fields=fields))
+
+    async def _json_action(self, ctx: Context) -> Response:
+        action = self._action(ctx)
+        text = await ctx.request.body()
+        kind = ctx.request.headers.get("content-type", "").partition(";")[0].strip()
+        if text and kind != "application/json":
+            raise HTTPException(415, "The body has to be JSON, with Content-Type: application/json.")
+        try:
+            body: Body = msgspec.json.decode(text or b"{}", type=action.body)
+        except msgspec.MsgspecError as error:
+            raise UsageError(str(error)) from None
+        body = body if body.confirm else msgspec.structs.replace(body, confirm="api")
+        outcome = await action.run(ctx, body)
+        if isinstance(outcome, Done):
+            self.site.hub.changed("audit", *outcome.keys)
+        return JSONResponse(plain(outcome))
+
+    # Live numbers, and the description of the API.
+
+    async def _live(self, ctx: Context) -> Response:
+        if ctx.request.query_params.get("once"):
+            since = ctx.request.query_params.get("v", "0")
+            return JSONResponse(
+                await self.site.hub.snapshot(int(since) if since.isdecimal() and len(since) < 16 else 0)
+            )
+        headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+        return StreamingResponse(self.site.hub.events(), media_type="text/event-stream", headers=headers)
+
+    async def _openapi(self, ctx: Context) -> Response:
+        return JSONResponse(ctx.description)
+
+    async def _health(self, _: Request) -> Response:
+        """Answer whether the store responds, to anybody: probes have no user."""
+        await AsyncConsole(self.site.client).now_ms()
+        return JSONResponse({"store": "ok"})
+
+
+def _routes(path: str, handle: Handler) -> list[BaseRoute]:
+    """Return the routes of a path, with and without a slash at its end; a name in it may have any characters."""
+    shown = path.replace("{name}", "{name:path}")
+    return [Route(one, handle) for one in dict.fromkeys((shown, shown.rstrip("/") + "/"))]
+
+
+def _own_place(ctx: Context, back: str) -> str:
+    """Return where to go after an action: a path of this application that the form named, else its first page."""
+    is_own = back.startswith(ctx.root + "/") and not back.startswith("//") and "\\" not in back
+    return back if is_own else ctx.url("/")

@@ -1,0 +1,195 @@
+"""What the rules of `fields.py` do not make: fields of single verbs, names of their results, and the verbs that are left out."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Raw
+
+from holdfast.client.config import set_command, unset_command
+from holdfast.commands import Command
+from holdfast.commands.dependencies import FollowUp
+from holdfast.commands.jobs import CancelBy, Put
+from holdfast.commands.operations import MAX_CHANGED, SCANNED, Progress
+from holdfast.commands.options import ExtraOptions, PutWithOptions
+from holdfast.commands.outcomes import OWN_BACKOFF
+from holdfast.commands.views import SETS
+from holdfast.settings import check_name
+from holdfast.web.gateway.fields import (
+    JID,
+    KEEP,
+    Field,
+    Name,
+    Part,
+    Seconds,
+    constant,
+    flattened,
+    list_of,
+)
+
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "audited": "the gateway writes the audit log by itself",
+    "call": "the commands of an older protocol; the verbs here do the same",
+    "cancel_by": "`cancel` records the user's name",
+    "clock": "only for tests",
+    "describe": "the functions in the store; `/v1/openapi.json` describes the verbs",
+    "expire": "an older form of `release`",
+    "find_work": "for workers that wait in the store; `pop` waits here",
+    "operation_set": "operations run in the application: `POST /api/v1/operations`",
+    "put_x": "`put` takes its options",
+    "tick": "the store and the web UI do this by themselves",
+    "watch": "what it publishes does not come over HTTP",
+    "worker_answer": "what it publishes does not come over HTTP",
+    "worker_ask": "the answer does not come over HTTP",
+}
+"""Verbs of the core that are no verbs of the gateway, and why."""
+
+REPLACED: Final[Mapping[str, type[msgspec.Struct]]] = {"put": PutWithOptions, "cancel": CancelBy}
+"""The command classes of verbs that are called by another function of the core, or by one of several."""
+MORE_FUNCTIONS: Final[Mapping[str, tuple[str, ...]]] = {"put": ("put", "put_x"), "cancel": ("cancel_by",)}
+"""The functions of the core that a verb calls, where it is not that of its name."""
+
+
+def plain_put(command: PutWithOptions) -> Command[str]:
+    """Return the command of a put: the short form, if it has no options."""
+    job = command.job
+    if len(job.options.words()) > 1:  # more than their number
+        return command
+    return Put(
+        command.queue,
+        job.klass,
+        job.data,
+        job.jid,
+        command.priority,
+        command.retries,
+        command.delay_ms,
+        command.mode,
+        command.max_losses,
+    )
+
+
+def _mode(request: Any) -> str:
+    return request.mode or ("new" if request.jid is None else "move")
+
+
+def _own_backoff(request: Any) -> int:
+    return OWN_BACKOFF if request.delay is None else round(request.delay * 1000)
+
+
+# Messages of topics.
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message of a `topic_put`. `when` is in seconds: from now, or since 1970 with `how` "at". A body that is text stays as it is."""
+
+    id: Name
+    body: Raw
+    when: Seconds = 0.0
+
+
+class Reservation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message of a `topic_release`. With a deadline it has to be reserved until then."""
+
+    id: Name
+    deadline: Seconds | None = None
+
+
+def _messages(request: Any) -> list[object]:
+    words: list[object] = []
+    for one in request.messages:
+        body = bytes(one.body)
+        # Text is stored without its quotes, as every other door of topics does.
+        body = msgspec.json.decode(body).encode() if body[:1] == b'"' else body
+        words += (check_name("id", one.id), round(one.when * 1000), body)
+    return words
+
+
+def _reservations(request: Any) -> list[tuple[str, int | None]]:
+    return [
+        (check_name("id", one.id), None if one.deadline is None else round(one.deadline * 1000))
+        for one in request.held
+    ]
+
+
+def _list_field(name: str, kind: Any, most: int) -> Field:
+    return Field(name, Annotated[list[kind], Meta(max_length=most)])
+
+
+_HOW: Final = Part((Field("how", Literal["in", "at"], "in"),), lambda request: request.how)
+
+
+# Settings.
+
+
+def _texts(name: str) -> Part:
+    return Part(
+        (Field(name, list[Raw]),), lambda request: [bytes(one).decode() for one in getattr(request, name)]
+    )
+
+
+def _patterns(request: Any) -> dict[str, str]:
+    return {name: msgspec.json.encode(values).decode() for name, values in request.identifiers.items()}
+
+
+def _changes(request: Any) -> Sequence[tuple[str, str]]:
+    return [(check_name("jid", jid), value) for jid, value in request.jobs]
+
+
+_PUT: Final[Mapping[str, Part]] = {
+    "mode": Part((Field("mode", Literal["move", "only", "old"] | None, None),), _mode)
+}
+_RECURRING: Final[Mapping[str, Part]] = {
+    "jid": JID,
+    "options": flattened(ExtraOptions, {"depends": constant(()), "trace": constant("")}),
+}
+SPECIAL: Final[Mapping[str, Mapping[str, Part]]] = {
+    "act": {
+        "jobs": Part((_list_field("jobs", tuple[Name, str], MAX_CHANGED),), _changes),
+        "operation": constant(Progress()),
+    },
+    "complete_x": {"keep_ms": KEEP, "follow": list_of("follow", FollowUp, required=False)},
+    "config_set": {
+        "value": Part((Field("value", str | int | float),), lambda request: request.value),
+    },
+    "fail": {"lines": constant(())},
+    "identifiers_set": {
+        "identifiers": Part((Field("identifiers", dict[Name, list[str]]),), _patterns),
+    },
+    "info": {"mode": constant(""), "clock_ms": constant(0)},
+    "list": {"set": Part((Field("set", Literal[tuple(sorted(SETS))]),), lambda request: request.set)},
+    "priorities_set": {"rules": _texts("rules")},
+    "put": _PUT,
+    "recur": _RECURRING,
+    "retry": {
+        "delay_ms": Part((Field("delay", Seconds | None, 0.0),), _own_backoff),
+        "lines": constant(()),
+    },
+    "scan": {"set": Part((Field("set", Literal[tuple(sorted(SCANNED))]),), lambda request: request.set)},
+    "topic_put": {
+        "how": _HOW,
+        "messages": Part((_list_field("messages", Message, 512),), _messages),
+    },
+    "topic_release": {"held": Part((_list_field("held", Reservation, 512),), _reservations)},
+    "topic_reschedule": {"how": _HOW},
+}
+"""Parts of single verbs, by the name of the command's field."""
+
+MADE: Final[Mapping[str, Any]] = {
+    "config_set": lambda request: set_command(request.key, request.value),
+    "config_unset": lambda request: unset_command(request.key),
+}
+"""How the command of a verb is made, where its class alone does not check everything."""
+MORE_FIELDS: Final[Mapping[str, tuple[Field, ...]]] = {
+    verb: (Field("wait", Annotated[float, Meta(ge=0, le=20)], 0.0),)
+    for verb in ("pop", "complete_pop", "await")
+}
+"""Fields that are not of the command."""
+NAMED_RESULTS: Final[Mapping[str, tuple[str, str]]] = {
+    "dependents": ("next", "jids"),
+    "failed": ("total", "jids"),
+    "failure_groups": ("next", "groups"),
+    "failures": ("next", "groups"),
+    "tagged": ("total", "jids"),
+    "throttles": ("next", "names"),
+}
+"""The names of the two parts of a result that is a pair."""

@@ -1,0 +1,262 @@
+"""The fields of a verb over HTTP, made of the fields of its command class.
+
+Times and lengths are in seconds here and lose their `_ms`, data and results are JSON values inline, a lease is a jid and a token.
+A field of a command may so become several fields of a request: `Part` has these, and how its value is read from a request.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, UnsetType
+
+from holdfast.code.job_options import RESULT_KEEP, backoff_words
+from holdfast.codecs import MAX_DATA_CAP, encode_data
+from holdfast.commands.leases import Done, Held, Lease
+from holdfast.commands.options import ExtraOptions, JobWithOptions
+from holdfast.ids import mint_jid
+from holdfast.settings import check_name
+
+Value = Callable[[Any], object]
+"""Reads the value of a field of a command from a request."""
+
+LONGEST: Final = 3_162_240_000.0
+"""Seconds that fit into a record: a hundred years."""
+_MOST: Final = 512
+_WHOLE: Final = 2**53 - 1
+
+Name = Annotated[
+    str, Meta(min_length=1, max_length=200, extra_json_schema={"pattern": r"^[^\x00-\x1f\x7f-\x9f]+$"})
+]
+Names = Annotated[list[Name], Meta(max_length=_MOST)]
+Optional = Annotated[str, Meta(max_length=200)]
+Data = Raw | UnsetType
+Seconds = Annotated[float, Meta(ge=0, le=LONGEST)]
+Backoff = float | str | dict[str, float | str]
+
+_TEXTS: Final = frozenset(
+    ("message", "note", "why", "cause", "value", "detail", "wants", "cursor", "before", "trace", "common", "what")
+)  # fmt: skip
+"""Fields that are text; all other ones that are str are names."""
+_BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
+    "priority": (-4095, 4095), "retries": (0, 1000), "max_losses": (0, 254), "token": (0, _WHOLE), "limit": (1, 1000),
+    "count": (0, 10_000), "offset": (0, _WHOLE), "least": (0, _WHOLE), "backlog": (0, 1_000_000), "maximum": (0, 2**32 - 1),
+    "ttl": (0, 86_400), "progress": (0, 1), "value": (0, _WHOLE), "offset_ms": (-LONGEST, LONGEST),
+}  # fmt: skip
+ALIASES: Final[Mapping[str, str]] = {"limit_ms": "timeout", "max_ms": "max", "leases": "jobs"}
+"""The names of fields here where they are not those of the command without `_ms`."""
+
+
+class Field(NamedTuple):
+    """One field of a request. Without a default it is required."""
+
+    name: str
+    type: Any
+    default: Any = msgspec.NODEFAULT
+
+
+class Part(NamedTuple):
+    """What becomes of one field of a command."""
+
+    fields: tuple[Field, ...]
+    value: Value
+
+
+def constant(value: object) -> Part:
+    """Return the part of a field that requests do not have."""
+    return Part((), lambda _: value)
+
+
+NO_SPECIAL: Final[Mapping[str, Part]] = {}
+
+
+def parts_of(kind: type[msgspec.Struct], special: Mapping[str, Part]) -> list[Part]:
+    """Return the parts of a command class, or of a struct within one, in the order of its fields."""
+    return [special.get(field.name) or _part(field) for field in msgspec.structs.fields(kind)]
+
+
+def fields_of(parts: Sequence[Part]) -> list[Field]:
+    """Return the fields of all parts, each once."""
+    found: dict[str, Field] = {}
+    for part in parts:
+        for field in part.fields:
+            found.setdefault(field.name, field)
+    return list(found.values())
+
+
+def request_type(name: str, fields: Sequence[Field]) -> type[msgspec.Struct]:
+    """Return the class of a request. It refuses fields that it does not have."""
+    defined: list[Any] = [
+        (one.name, one.type) if one.default is msgspec.NODEFAULT else tuple(one) for one in fields
+    ]
+    return msgspec.defstruct(name, defined, kw_only=True, forbid_unknown_fields=True, frozen=True, gc=False)
+
+
+def builder(kind: Callable[..., Any], parts: Sequence[Part]) -> Callable[[Any], Any]:
+    """Return the function that makes a command of a request."""
+    values = [part.value for part in parts]
+    return lambda request: kind(*[value(request) for value in values])
+
+
+def _part(field: msgspec.structs.FieldInfo) -> Part:
+    kind, name = field.type, field.encode_name
+    if kind is Held or (_is_union(kind) and Lease in get_args(kind)):
+        return _lease
+    if kind is JobWithOptions or kind is ExtraOptions:
+        return flattened(kind)
+    if _element(kind) in (Done, Lease):
+        return list_of(ALIASES.get(name, name), cast("type[msgspec.Struct]", _element(kind)))
+    if bytes in (kind, *get_args(kind)):
+        return _data(field)
+    if name.endswith("_ms") and int in (kind, *get_args(kind)):
+        return _time(field)
+    return _plain(field)
+
+
+_lease: Final = Part(
+    (Field("jid", Name), Field("token", Annotated[int, Meta(ge=0, le=_WHOLE)])),
+    lambda request: Lease(check_name("jid", request.jid), request.token, getattr(request, "worker", "")),
+)
+
+
+def flattened(kind: type[msgspec.Struct], special: Mapping[str, Part] = NO_SPECIAL) -> Part:
+    """Return the part of a struct whose fields are fields of the request itself."""
+    parts = parts_of(kind, {**_OF_OPTIONS, **special})
+    return Part(tuple(fields_of(parts)), builder(kind, parts))
+
+
+def list_of(
+    name: str, kind: type[msgspec.Struct], special: Mapping[str, Part] = NO_SPECIAL, *, required: bool = True
+) -> Part:
+    """Return the part of a list of structs, which are objects in the request."""
+    parts = parts_of(kind, special)
+    element = request_type(kind.__name__, fields_of(parts))
+    make = builder(kind, parts)
+    default: Any = msgspec.NODEFAULT if required else msgspec.field(default_factory=list)
+    typed: Any = Annotated[list[element], Meta(max_length=_MOST)]  # type: ignore[valid-type]
+    return Part((Field(name, typed, default),), lambda request: [make(one) for one in getattr(request, name)])
+
+
+# Data, times.
+
+
+def _data(field: msgspec.structs.FieldInfo) -> Part:
+    name, default = field.encode_name, field.default
+
+    def value(request: Any) -> object:
+        given = getattr(request, name)
+        return default if given is UNSET else encode_data(bytes(given), MAX_DATA_CAP)
+
+    return Part((Field(name, Data, UNSET),), value)
+
+
+def _keep(request: Any) -> int:
+    """Return the milliseconds for which a result is kept: an hour, unless it is given, or the job is put again."""
+    keep: float | UnsetType = request.keep
+    if keep is not UNSET:
+        return round(keep * 1000)
+    return 0 if request.result is UNSET or getattr(request, "next_queue", None) else round(RESULT_KEEP * 1000)
+
+
+KEEP: Final = Part((Field("keep", Seconds | UnsetType, UNSET),), _keep)
+
+
+def _time(field: msgspec.structs.FieldInfo) -> Part:
+    name = ALIASES.get(field.encode_name, field.encode_name.removesuffix("_ms"))
+    if name == "keep" and field.default == 0:
+        return KEEP
+    low, high = _BOUNDS.get(field.encode_name, (0.0, LONGEST))
+    kind: Any = Annotated[float, Meta(ge=low, le=high)]
+    default = field.default
+    if default is msgspec.NODEFAULT:
+        return Part((Field(name, kind),), lambda request: round(getattr(request, name) * 1000))
+
+    def value(request: Any) -> object:
+        given = getattr(request, name)
+        return None if given is None else round(given * 1000)
+
+    kind = kind | None if default is None else kind
+    return Part((Field(name, kind, None if default is None else default / 1000),), value)
+
+
+# Names, numbers and the rest.
+
+
+def _plain(field: msgspec.structs.FieldInfo) -> Part:
+    name, kind = field.encode_name, _typed(field.encode_name, field.type, field.required)
+    default: Any = field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        default = msgspec.field(default_factory=field.default_factory)
+    elif default == () and get_origin(field.type) is not tuple:
+        default = msgspec.field(default_factory=list)
+    if field.type is str and name not in _TEXTS:
+        return Part((Field(name, kind, default),), _name(name))
+    if Names in (kind, *get_args(kind)):
+        return Part((Field(name, kind, default),), _names(name))
+    return Part((Field(name, kind, default),), lambda request: getattr(request, name))
+
+
+def _name(name: str) -> Value:
+    def value(request: Any) -> object:
+        given = getattr(request, name)
+        return check_name(name, given) if given else given
+
+    return value
+
+
+def _names(name: str) -> Value:
+    def value(request: Any) -> object:
+        given = getattr(request, name)
+        return given if given is None else [check_name(name, one) for one in given]
+
+    return value
+
+
+def _typed(name: str, kind: Any, required: bool) -> Any:
+    """Return the type of a field in a request: names and numbers with their limits, lists for sequences."""
+    if _is_union(kind):
+        found = _typed(name, next(one for one in get_args(kind) if one is not NoneType), required)
+        return found | None if NoneType in get_args(kind) else kind
+    if kind is str:
+        return str if name in _TEXTS else Name if required else Optional
+    if get_origin(kind) is Sequence:
+        return Names if get_args(kind) == (str,) and name not in ("lines", "rules") else list[get_args(kind)]  # type: ignore[misc]
+    if get_origin(kind) is Mapping:
+        return dict[str, str]
+    if kind in (int, float) and name in _BOUNDS:
+        low, high = _BOUNDS[name]
+        return Annotated[kind, Meta(ge=low, le=high)]
+    return kind
+
+
+def _element(kind: Any) -> object:
+    return get_args(kind)[0] if get_origin(kind) is Sequence else None
+
+
+def _is_union(kind: object) -> bool:
+    return get_origin(kind) in (Union, UnionType)
+
+
+# Parts that are not made by these rules.
+
+
+def _backoff(request: Any) -> str:
+    return "" if request.backoff is None else backoff_words(request.backoff)
+
+
+def _result_keep(request: Any) -> int | None:
+    return None if request.result_keep is None else round(request.result_keep * 1000)
+
+
+def _jid(request: Any) -> object:
+    return mint_jid() if request.jid is None else check_name("jid", request.jid)
+
+
+JID: Final = Part((Field("jid", Name | None, None),), _jid)
+"""A jid that is generated if none is given."""
+_OF_OPTIONS: Final[Mapping[str, Part]] = {
+    "jid": JID,
+    "backoff": Part((Field("backoff", Backoff | None, None),), _backoff),
+    "keep_ms": Part((Field("result_keep", Seconds | None, None),), _result_keep),
+}

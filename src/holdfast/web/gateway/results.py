@@ -1,0 +1,134 @@
+"""The results of verbs as JSON: times in seconds, stored data unchanged, refusals as objects with `error`."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw
+
+from holdfast.commands.jobs import Outcome
+from holdfast.commands.leases import Settlement
+from holdfast.console.plain import plain
+from holdfast.errors import HoldfastError, JobCancelled, JobFailed, Refused
+from holdfast.models import JobFacts
+from holdfast.models.job import Failure
+from holdfast.printable import one_line
+
+encode = msgspec.json.encode
+_check = msgspec.json.Decoder().decode
+
+
+class LeasedJob(msgspec.Struct, frozen=True, gc=False):
+    """A job that a pop leased. Times are epoch seconds, lengths seconds, and null where there is none.
+
+    `token` and `worker` come with every call about it. `remaining` retries are left of `retries`; the lease ends at
+    `lease_ends` unless a heartbeat renews it, and is `lease` long. `failure` is that of the attempt before.
+    """
+
+    jid: str
+    klass: str
+    queue: str
+    data: Any
+    token: int
+    worker: str
+    state: str
+    priority: int
+    retries: int
+    remaining: int
+    attempts: int
+    losses: int
+    max_losses: int | None
+    created: float
+    queued: float
+    lease_ends: float
+    lease: float
+    tags: Sequence[str]
+    throttles: Sequence[str]
+    timeout: float | None
+    expires: float | None
+    result_keep: float | None
+    backoff: str | None
+    failure: dict[str, Any] | None
+    spawned_from: str
+
+
+def leased(facts: JobFacts) -> LeasedJob:
+    """Return a popped job."""
+    options = facts.options
+    limit, keep, expires = options.get("limit"), options.get("keep"), options.get("expires")
+    return LeasedJob(
+        facts.jid,
+        facts.klass,
+        facts.queue,
+        raw(facts.data),
+        facts.token,
+        facts.worker,
+        facts.state,
+        facts.priority,
+        facts.retries,
+        facts.remaining,
+        facts.attempts,
+        facts.losses,
+        facts.max_losses,
+        facts.created_ms / 1000,
+        facts.queued_ms / 1000,
+        facts.expires_ms / 1000,
+        facts.lease_ms / 1000,
+        facts.tags,
+        facts.throttles,
+        None if limit is None else int(limit) / 1000,
+        int(expires) / 1000 if expires else None,
+        None if keep is None else int(keep) / 1000,
+        cast("str | None", options.get("backoff")),
+        _failure(facts.failure),
+        facts.spawned_from,
+    )
+
+
+def _failure(failure: Failure | None) -> dict[str, Any] | None:
+    return None if failure is None else failure.as_dict()
+
+
+def raw(stored: bytes) -> Any:
+    """Return stored JSON, to be written as it is; text for what is no JSON, from another program; None for nothing."""
+    if not stored:
+        return None
+    try:
+        _check(stored)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return stored.decode(errors="replace")
+    return Raw(stored)
+
+
+def in_json(value: object) -> Any:
+    """Return the result of a verb as values that can be written as JSON."""
+    if isinstance(value, list):
+        return [in_json(one) for one in cast("list[object]", value)]
+    if isinstance(value, HoldfastError):
+        return failed(value)
+    if isinstance(value, JobFacts):
+        return leased(value) if value.lease_ms else plain(value, raw)
+    if isinstance(value, Settlement):
+        return {
+            "lost": {jid: failed(why) for jid, why in value.lost.items()},
+            "jobs": [leased(one) for one in value.jobs],
+        }
+    return plain(value, raw)
+
+
+def failed(error: HoldfastError) -> dict[str, str]:
+    """Return what one job of a batch was refused for."""
+    found = {"error": one_line(str(error))}
+    return {**found, "code": error.code} if isinstance(error, Refused) and error.code else found
+
+
+def outcome(jid: str, found: Outcome) -> dict[str, Any]:
+    """Return how a job ended: `open`, `done` with its result, `failed`, `cancelled` or `gone`."""
+    said: dict[str, Any] = {"jid": jid, "status": found.status}
+    if found.status == "done":
+        said["result"] = raw(found.result or b"")
+    elif isinstance(found.error, JobFailed):
+        said |= {"group": found.error.group, "message": found.error.message}
+    elif isinstance(found.error, JobCancelled):
+        said |= {"by": found.error.by, "at": found.error.at}
+    return said
