@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.testclient import TestClient
 
 from holdfast import Client, UsageError
 from holdfast.web import User, auth, create_app
 from holdfast.web.credentials import TRIES, Credentials, hash_password, hash_token, parsed_users, read_users
+from holdfast.web.gate import is_cross_site
 from holdfast.web.sessions import Sessions
 
 Browse = Callable[..., TestClient]
@@ -328,3 +330,21 @@ def test_a_session_ends(monkeypatch: pytest.MonkeyPatch, client: Client) -> None
         later = time.time() + 13 * 3600
         monkeypatch.setattr("holdfast.web.sessions.time.time", lambda: later)
         assert browser.get("/api/v1/queues").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_refused"),
+    [
+        ({}, False),
+        ({"origin": "http://evil.test"}, True),
+        ({"origin": "null"}, True),
+        ({"sec-fetch-site": "cross-site"}, True),
+        ({"cookie": "hf=x"}, True),
+        ({"sec-fetch-mode": "cors"}, False),  # what fetch of Node sends
+    ],
+)
+def test_a_program_without_a_browser_may_use_the_gateway_and_a_page_of_another_site_may_not(
+    headers: dict[str, str], is_refused: bool
+) -> None:
+    assert is_cross_site("POST", "http", Headers(headers), is_for_programs=True) is is_refused
+    assert is_cross_site("POST", "http", Headers(headers)) is True

@@ -52,11 +52,12 @@ def host_of(headers: Headers) -> str:
     return name.lower()
 
 
-def is_cross_site(method: str, scheme: str, headers: Headers) -> bool:
+def is_cross_site(method: str, scheme: str, headers: Headers, is_for_programs: bool = False) -> bool:
     """Return whether a request that changes something was, or may have been, sent by a page of another origin.
 
     Browsers say so in `Sec-Fetch-Site`; without it the `Origin` has to be that of this request. A bearer token without a
-    cookie cannot be sent by a page of another site.
+    cookie cannot be sent by a page of another site. `is_for_programs`: of a part that no page uses, a request with neither
+    header and without a cookie is one of a program, because browsers send one of them with each request that changes something.
     """
     if method in _SAFE:
         return False
@@ -65,6 +66,8 @@ def is_cross_site(method: str, scheme: str, headers: Headers) -> bool:
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site != "same-origin"
+    if is_for_programs and "origin" not in headers and "cookie" not in headers:
+        return False
     origin = urlsplit(headers.get("origin", ""))
     return (origin.scheme, origin.netloc) != (scheme, headers.get("host", "")) or not origin.netloc
 
@@ -81,7 +84,9 @@ def refused_by(options: Options, scope: Scope, headers: Headers, most: int = MOS
     size = headers.get("content-length", "0")
     if not size.isdecimal() or int(size) > most:
         return refusal(scope, 413, f"The body is larger than {most:,} bytes.")
-    if is_cross_site(scope["method"], scope["scheme"], headers):
+    if is_cross_site(
+        scope["method"], scope["scheme"], headers, part_of(place_of(scope)) in ("gateway", "topics")
+    ):
         return refusal(scope, 403, "This request came from a page of another site, or does not name its own.")
     return None
 
