@@ -18,7 +18,7 @@ _EDGES: Final = (
 )  # fmt: skip
 """The ends of the bars of a histogram, in seconds; the last bar has no end."""
 _LABELS: Final = {0.001: "1 ms", 0.01: "10 ms", 0.1: "100 ms", 1: "1 s", 10: "10 s", 60: "1 m", 600: "10 m", 3600: "1 h", 86_400: "1 d", 604_800: "7 d"}  # fmt: skip
-_BARS, _AXIS = 130, 152
+_BARS, _AXIS = 184, 208
 _FEWEST: Final = 8
 _NODE_WIDTH, _NODE_HEIGHT, _GAP_X, _GAP_Y = 188, 44, 56, 12
 _MOST_IN_LAYER: Final = 12
@@ -61,7 +61,8 @@ def histogram(
     used = [index for index in range(len(_EDGES) + 1) if now[index] or past[index]]
     if not used:
         return Markup('<p class="none">Nothing was measured on this day.</p>')
-    first, last = _range(used[0], used[-1])
+    end = used[-1] + (p95 is not None and _bin(p95) >= used[-1])  # room for the name of the line
+    first, last = _range(used[0], min(end, len(_EDGES)))
     width, most = 100 / (last - first + 1), max(*now, *past)
     parts = [_bar(index, first, width, past[index], most, "past", "") for index in range(first, last + 1)]
     parts += [
@@ -130,15 +131,15 @@ def _axis_label(index: int, first: int, width: float) -> Markup:
 def _quantiles(
     found: Sequence[tuple[str, float | None]], first: int, last: int, width: float
 ) -> list[Markup]:
-    """Return lines at percentiles. The lower one has its label at the left, the higher one at the right, unless it would be cut off."""
+    """Return lines at percentiles. The lower one has its name at the left, the higher one at the right, unless it would be cut off."""
     parts: list[Markup] = []
     for row, (name, seconds) in enumerate(found):
         if seconds is None or seconds <= 0:
             continue
         across = min(max((_place(seconds) - first) * width, 0), 100)
-        is_left = across > (30, 70)[row]
-        label = Markup('<text class="q" x="{:.2f}%" dx="{}" y="{}" text-anchor="{}">{} {}</text>').format(
-            across, -5 if is_left else 5, 11 + 13 * (row == is_left), "end" if is_left else "start", name, duration(seconds)
+        is_left = across > (8, 92)[row]
+        label = Markup('<text class="q" x="{:.2f}%" dx="{}" y="{}" text-anchor="{}">{}</text>').format(
+            across, -5 if is_left else 5, 11 + 13 * (row == is_left), "end" if is_left else "start", name
         )  # fmt: skip
         line = Markup('<line class="q" x1="{x:.2f}%" x2="{x:.2f}%" y1="2" y2="{y}"/>').format(
             x=across, y=_AXIS
@@ -153,6 +154,11 @@ def _place(seconds: float) -> float:
     low = _EDGES[index - 1] if index else 0
     high = _EDGES[index] if index < len(_EDGES) else low * 2
     return index + min((seconds - low) / (high - low), 1)
+
+
+def bars(moments: Moments) -> list[tuple[str, int]]:
+    """Return the bars of a histogram that are not empty, as their durations and counts: the same for a table."""
+    return [(_between(index), count) for index, count in enumerate(_binned(moments)) if count]
 
 
 def _described(label: str, now: Sequence[int], p50: float | None, p95: float | None) -> str:
@@ -278,6 +284,7 @@ def _cut(label: str) -> str:
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "spark_svg": sparkline,
     "histogram_svg": histogram,
+    "histogram_bars": bars,
     "strip_svg": strip,
     "share_svg": share,
     "graph_svg": graph,

@@ -2,6 +2,7 @@
 
 import hashlib
 import mimetypes
+import re
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,8 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 _FOR_A_YEAR: Final = "public, max-age=31536000, immutable"
+_COMMENTS: Final = re.compile(rb"^[ \t]*//[^\n]*\n|^[ \t]*/\*(?s:.*?)\*/[ \t]*\n|^[ \t\n]+", re.MULTILINE)
+"""What nobody needs who does not read them: lines that are comments, and indentation."""
 
 
 class Files:
@@ -27,6 +30,7 @@ class Files:
             str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()
         }
         self._hashes: dict[str, str] = {}
+        self._contents: dict[str, bytes] = {}
 
     def hash_of(self, name: str) -> str:
         """Return the first digits of the digest of a file, that of nothing for one that does not exist."""
@@ -34,6 +38,14 @@ class Files:
             content = self._known[name].read_bytes() if name in self._known else b""
             self._hashes[name] = hashlib.sha256(content).hexdigest()[:10]
         return self._hashes[name]
+
+    def content_of(self, name: str) -> bytes:
+        """Return what is sent of a file: our own scripts and styles without comments and indentation."""
+        if name not in self._contents:
+            content = self._known[name].read_bytes()
+            is_own = name.endswith((".js", ".css")) and "/" not in name
+            self._contents[name] = _COMMENTS.sub(b"", content) if is_own else content
+        return self._contents[name]
 
     def texts(self, ending: str) -> dict[str, str]:
         """Return the text of each file with an ending, by its name without that."""
@@ -53,7 +65,7 @@ class Files:
         # The style sheet names its fonts relative to itself, so they are asked for under its hash.
         fresh = request.path_params["hash"] in (self.hash_of(name), self.hash_of("app.css"))
         return Response(
-            path.read_bytes(),
+            self.content_of(name),
             media_type=kind,
             headers={"Cache-Control": _FOR_A_YEAR if fresh else "no-cache"},
         )

@@ -43,7 +43,7 @@ export function start({ element, clock, formatNumber, formatDuration }) {
       return {
         ...this.box(),
         legend: { show: false },
-        padding: [12, 6, 0, 0],
+        padding: [12, 14, 0, 0],
         cursor: { sync: { key: this.dataset.sync }, y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: false } },
         scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.08 : 1] } },
         axes: [this.axis({ values: (_, ticks) => ticks.map((at) => clock(at * 1000, { hour: "2-digit", minute: "2-digit" })), space: 70, size: 26 }), this.axis({ values: (_, ticks) => ticks.map((value) => this.format(value)), size: (_, labels) => widest(labels), space: 40 })],
