@@ -41,12 +41,12 @@ def served(app: Any, port: int = 0) -> Iterator[str]:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """Start Chromium; without one the test is skipped."""
+def chromium(*more: str) -> Iterator[Browser]:
+    """Start Chromium, with some more arguments; without one the test is skipped."""
     if CHROMIUM is None:
         pytest.skip("LOUD SKIP: Chromium is not installed, so no page was looked at")
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *more])
         yield found
         found.close()
 

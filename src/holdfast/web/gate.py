@@ -37,7 +37,6 @@ def fixed_headers(options: Options) -> dict[str, str]:
         "Content-Security-Policy": policy(options.frame_ancestors),
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "same-origin",
-        "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     }
@@ -84,7 +83,8 @@ class Gate:
         self._take_forwarded(scope, headers)
         refused = self._refused(scope, headers)
         app = self._app if refused is None else refused
-        await app(scope, _bounded(receive), self._with_headers(send))
+        is_trusted = scope["scheme"] == "https" or host_of(headers) in LOOPBACK
+        await app(scope, _bounded(receive), self._with_headers(send, is_trusted))
 
     def _take_forwarded(self, scope: Scope, headers: Headers) -> None:
         """Take the scheme and the path prefix that a trusted server in front was reached by, which removed the prefix.
@@ -120,12 +120,14 @@ class Gate:
             )
         return None
 
-    def _with_headers(self, send: Send) -> Send:
+    def _with_headers(self, send: Send, is_trusted: bool) -> Send:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
+                if is_trusted:  # browsers ignore it elsewhere, and report that as an error of the page
+                    headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
