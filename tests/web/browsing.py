@@ -3,9 +3,11 @@
 import re
 import shutil
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Response, expect, sync_playwright
 
 from holdfast import Client
+from waiting import until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
@@ -38,14 +41,34 @@ def served(app: Any, port: int = 0) -> Iterator[str]:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """Start Chromium; without one the test is skipped."""
+def chromium(*more: str) -> Iterator[Browser]:
+    """Start Chromium, with some more arguments; without one the test is skipped."""
     if CHROMIUM is None:
         pytest.skip("LOUD SKIP: Chromium is not installed, so no page was looked at")
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *more])
         yield found
         found.close()
+
+
+@contextmanager
+def own_chromium(folder: Path, *more: str) -> Iterator[Browser]:
+    """Start a Chromium with one window, whose tabs hide each other; without one the test is skipped."""
+    if CHROMIUM is None:
+        pytest.skip("LOUD SKIP: Chromium is not installed, so no page was looked at")
+    words = [CHROMIUM, *ARGUMENTS, f"--user-data-dir={folder}", "--remote-debugging-port=0", *more]
+    process = subprocess.Popen([*words, "about:blank"], stderr=subprocess.DEVNULL)
+    try:
+        noted = folder / "DevToolsActivePort"
+        until(lambda: noted.exists() and noted.read_text().count("\n"), "Chromium listens", within=60)
+        port = noted.read_text().split()[0]
+        with sync_playwright() as playwright:
+            found = playwright.chromium.connect_over_cdp(f"http://127.0.0.1:{port}", no_defaults=True)
+            yield found
+            found.close()
+    finally:
+        process.terminate()
+        process.wait(30)
 
 
 class Visits:

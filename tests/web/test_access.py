@@ -99,6 +99,9 @@ def test_every_response_has_the_headers_of_security(web: TestClient) -> None:
         assert "require-trusted-types-for 'script'" in policy
         assert found.headers["x-frame-options"] == "DENY"
         assert found.headers["x-content-type-options"] == "nosniff"
+        assert "cross-origin-opener-policy" not in found.headers  # browsers want TLS or this machine for it
+        local = web.get(path, headers={"Host": "localhost"})
+        assert local.headers["cross-origin-opener-policy"] == "same-origin"
 
 
 # Roles.

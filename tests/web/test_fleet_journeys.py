@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import Visits, confirm, expect, go, is_same, put, stay, tile, toast
+from browsing import Visits, confirm, expect, go, put, toast
 
 import programs
 from holdfast import Client
@@ -222,34 +222,3 @@ def test_the_order_of_priorities_is_changed_by_the_keyboard(visit: Visits, clien
     expect(rules.nth(at - 1).locator("[name=pattern]")).to_have_value("reports")
     kept = [list(rule.patterns) for rule in Console(client).queue_order().rules]
     assert kept.index(["reports"]) < kept.index(["mail"])
-
-
-def test_ten_tabs_are_live_at_once_and_connect_again_when_the_server_is_back(
-    visit: Visits, client: Client
-) -> None:
-    put(client, 1)
-    context = visit.context()
-    tabs = [visit("/", context=context) for _ in range(10)]
-    for tab in tabs:
-        stay(tab)
-    put(client, 1)
-    for tab in tabs:
-        tab.bring_to_front()
-        expect(tile(tab, "t.waiting")).to_have_text("2")
-        assert is_same(tab)
-
-
-def test_live_updates_that_were_paused_stay_paused(visit: Visits, client: Client) -> None:
-    put(client, 1)
-    page = visit("/")
-    expect(page.locator("#chip")).to_have_text("Live")
-    page.locator("#chip").click()
-    page.reload()
-    expect(page.locator("#chip")).to_have_text("Paused")
-    put(client, 1)
-    page.reload()
-    expect(tile(page, "t.waiting")).to_have_text("2")
-    expect(page.locator("#chip")).to_have_text("Paused")
-    page.keyboard.press(".")
-    put(client, 1)
-    expect(tile(page, "t.waiting")).to_have_text("3")

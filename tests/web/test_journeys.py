@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from browsing import Visits, confirm, expect, fail, go, is_same, put, served, stay, tile, toast
+from browsing import Visits, confirm, expect, fail, go, put, served, tile, toast
+from journeys import follow_the_numbers, pause_for_a_reason, retry_one
 from starlette.requests import HTTPConnection
 
 from holdfast import Client
@@ -27,47 +28,15 @@ def test_every_page_of_an_empty_store_says_what_would_be_there(visit: Visits, ad
 
 
 def test_numbers_of_the_overview_are_those_of_the_api_and_follow_the_store(
-    visit: Visits, client: Client, address: str
+    visit: Visits, client: Client
 ) -> None:
-    fail(client, 2)
-    put(client, 3)
-    page = visit("/")
-    totals = page.request.get(address + "api/v1/overview").json()["overview"]["totals"]
-    assert (totals["waiting"], totals["failed"]) == (3, 2)
-    for state, count in totals.items():
-        if state != "recurring":
-            expect(tile(page, f"t.{state}")).to_have_text(str(count))
-    expect(page.locator("#chip")).to_have_text("Live")
-    stay(page)
-    put(client, 4)
-    expect(tile(page, "t.waiting")).to_have_text("7")
-    assert is_same(page)
+    follow_the_numbers(visit, client)
 
 
 def test_a_pause_with_its_reason_is_seen_in_another_tab_and_in_the_audit_log(
-    visit: Visits, client: Client, address: str
+    visit: Visits, client: Client
 ) -> None:
-    put(client, 3)
-    context = visit.context()
-    other, page = visit("/queues", context=context), visit("/", context=context)
-    page.locator("main").get_by_role("link", name="mail", exact=True).first.click()
-    page.get_by_role("button", name="Pause…").click()
-    dialog = page.locator("dialog[open]")
-    dialog.get_by_label("Reason").fill("the provider is down")
-    confirm(page, "Pause mail?")
-    toast(page, "mail")
-    expect(page.locator("h1 .pill")).to_have_text("paused")
-    row = other.locator("tbody tr", has_text="mail")
-    other.bring_to_front()
-    expect(row).to_contain_text("paused")
-    expect(row).to_contain_text("the provider is down")
-    go(other, address + "audit")
-    expect(other.locator("tbody tr").first).to_contain_text("pause")
-    expect(other.locator("tbody tr").first).to_contain_text("mail")
-    page.bring_to_front()
-    page.get_by_role("button", name="Resume", exact=True).click()
-    expect(page.locator("h1 .pill")).to_have_count(0)
-    assert not client.queues["mail"].paused
+    pause_for_a_reason(visit, client)
 
 
 def test_a_queue_paused_for_a_time_resumes_by_itself(visit: Visits, client: Client) -> None:
@@ -143,19 +112,7 @@ def test_rows_are_selected_singly_by_range_and_all_that_match(visit: Visits, cli
 def test_a_failed_job_that_is_retried_leaves_the_list_and_the_filter_stays(
     visit: Visits, client: Client
 ) -> None:
-    jids = fail(client, 3)
-    page = visit("/failed/mail-ValueError?message=ValueError: no luck with mail")
-    where = page.url
-    expect(page.locator("#jobs-of-group tbody tr")).to_have_count(3)
-    stay(page)
-    row = page.locator("#jobs-of-group tbody tr", has=page.locator(f'[value="{jids[0]}"]'))
-    row.locator("[data-verb=retry]").click()
-    toast(page, "retried.")
-    page.mouse.move(0, 0)
-    expect(page.locator("#jobs-of-group tbody tr")).to_have_count(2)
-    expect(page.locator(".head p")).to_contain_text("2 jobs")
-    assert (page.url, is_same(page)) == (where, True)
-    assert client.jobs[jids[0]].state == "waiting"
+    retry_one(visit, client)
 
 
 def test_a_group_of_five_thousand_is_retried_as_an_operation(

@@ -5,16 +5,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import Visits, expect, fail, go, is_same, put, served, stay, tile, toast
+from browsing import Visits, expect, fail, go, is_same, put, served, stay, tile
 from playwright.sync_api import Route
-from starlette.applications import Starlette
-from starlette.requests import HTTPConnection, Request
-from starlette.responses import HTMLResponse
-from starlette.routing import Route as Address
+from starlette.requests import HTTPConnection
 
 from holdfast import Client
 from holdfast.console.handles import Console
@@ -91,54 +87,6 @@ def test_a_megabyte_of_data_is_shown_in_part_and_downloaded_whole(visit: Visits,
     with page.expect_download() as found:
         page.get_by_role("link", name="Download").first.click()
     assert Path(found.value.path()).stat().st_size > 1_000_000
-
-
-@pytest.fixture
-def foreign(address: str) -> Iterator[str]:
-    """Another site, with a page that posts a form to this application and one that shows it in a frame."""
-
-    async def page(request: Request) -> HTMLResponse:
-        if request.query_params.get("frame"):
-            return HTMLResponse(f'<iframe src="{address}"></iframe>')
-        return HTMLResponse(
-            f'<form method="post" action="{address}act/queues/pause"><input name="name" value="mail"></form>'
-            "<button onclick='document.forms[0].submit()'>go</button>"
-            f"<script>fetch('{address}api/v1/queues/pause', {{method: 'POST', mode: 'no-cors', body: '{{\"name\": [\"mail\"]}}'}}).catch(() => 0)</script>"
-        )
-
-    with served(Starlette(routes=[Address("/", page)])) as found:
-        yield found.replace("127.0.0.1", "localhost")
-
-
-def test_a_form_of_another_site_changes_nothing(
-    visit: Visits, client: Client, address: str, foreign: str
-) -> None:
-    put(client, 1)
-    visit.expect("status of 403")
-    visit.expect("Failed to load resource|blocked")
-    page = visit("", base=foreign)
-    with page.expect_response(re.compile("/act/queues/pause")) as found:
-        page.get_by_role("button", name="go").click()
-    assert found.value.status == 403
-    assert "another site" in page.locator("body").inner_text()
-    assert not client.queues["mail"].paused
-    own = visit("/queues")
-    own.get_by_role("button", name="Pause mail").click()
-    toast(own, "mail")
-    assert client.queues["mail"].paused
-
-
-def test_another_site_cannot_show_the_pages_in_a_frame(visit: Visits, foreign: str) -> None:
-    visit.expect("frame-ancestors|X-Frame-Options|Refused to|violates|status of 404|ERR_BLOCKED")
-    page = visit("?frame=1", base=foreign)
-    frame = page.frames[-1]
-    assert not frame.url.startswith(visit.base)
-
-
-def test_a_name_that_resolves_to_this_machine_does_not_reach_it(visit: Visits, address: str) -> None:
-    page = visit("about")
-    answer = page.request.get(address, headers={"Host": "evil.example"})
-    assert answer.status == 403
 
 
 def test_read_only_pages_have_no_control_that_writes(visit: Visits, client: Client) -> None:
@@ -267,23 +215,6 @@ def test_without_script_lists_are_read_and_jobs_retried_by_whole_pages(
     expect(page.locator("main")).to_contain_text("Cancel this job?")
     page.locator("main .btn.bad").click()
     expect(page.locator(".toast")).to_contain_text("cancelled.")
-
-
-def test_copying_works_without_a_clipboard_and_live_numbers_without_a_shared_worker(
-    visit: Visits, client: Client
-) -> None:
-    [jid] = put(client, 1)
-    context = visit.context()
-    context.add_init_script(
-        "delete window.SharedWorker; Object.defineProperty(navigator, 'clipboard', { value: undefined });"
-    )
-    page = visit(f"/jobs/{jid}", context=context)
-    expect(page.locator("#chip")).to_have_text("Live")
-    page.get_by_role("button", name="Copy the jid").click()
-    toast(page, "Copied.")
-    before = page.locator("h1 .pill").inner_text()
-    client.queues["mail"].pop()
-    expect(page.locator("h1 .pill")).not_to_have_text(before)
 
 
 def test_pages_keep_their_last_numbers_while_the_store_is_away_and_recover(

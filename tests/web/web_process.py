@@ -19,10 +19,10 @@ def free_port() -> int:
 
 @contextmanager
 def serving(
-    url: str, namespace: str, folder: Path, *words: str
+    url: str, namespace: str, folder: Path, *words: str, port: int = 0
 ) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """Serve a namespace while the block runs, which gets the address, without a "/" at its end, and the process."""
-    port = free_port()
+    port = port or free_port()
     place = ["--url", url, "--namespace", namespace, "--app-dir", str(folder), "--port", str(port)]
     log = folder.with_suffix(".log")
     with log.open("wb") as file:

@@ -38,7 +38,6 @@ def fixed_headers(options: Options) -> dict[str, str]:
         "Content-Security-Policy": policy(options.frame_ancestors),
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "same-origin",
-        "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     }
@@ -124,14 +123,17 @@ class Gate:
         headers = Headers(scope=scope)
         refused = refused_by(self._options, scope, headers)
         app = self._app if refused is None else refused
-        await app(scope, _bounded(receive), self._with_headers(send))
+        is_trusted = scope["scheme"] == "https" or host_of(headers) in LOOPBACK
+        await app(scope, _bounded(receive), self._with_headers(send, is_trusted))
 
-    def _with_headers(self, send: Send) -> Send:
+    def _with_headers(self, send: Send, is_trusted: bool) -> Send:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
+                if is_trusted:  # browsers ignore it elsewhere, and report that as an error of the page
+                    headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
