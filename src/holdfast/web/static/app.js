@@ -189,11 +189,14 @@ function connect() {
   else ownStream();
 }
 
+/** Whether this page wants the stream: it is visible, or it shows notifications (tracked.js). */
+const isAwake = () => !document.hidden || "awake" in root.dataset;
+
 function shareStream() {
   const worker = new SharedWorker(page.worker, { name: new URL(page.stream, location.href).href, type: "module" });
   worker.onerror = ownStream;
   worker.port.onmessage = ({ data: [kind, content] }) => receive(kind, content);
-  const report = () => worker.port.postMessage(document.hidden ? "hidden" : "visible");
+  const report = () => worker.port.postMessage(isAwake() ? "visible" : "hidden");
   document.addEventListener("visibilitychange", report);
   addEventListener("pagehide", () => worker.port.postMessage("gone"));
   addEventListener("pageshow", report);
@@ -203,14 +206,14 @@ function shareStream() {
 async function ownStream() {
   const { Stream } = await import(page.worker);
   const stream = new Stream(page.stream, receive);
-  const follow = () => (document.hidden ? stream.close() : stream.open());
+  const follow = () => (isAwake() ? stream.open() : stream.close());
   document.addEventListener("visibilitychange", follow);
   addEventListener("pagehide", () => stream.close());
   follow();
 }
 
 async function poll() {
-  if (!document.hidden && !isPaused()) {
+  if (isAwake() && !isPaused()) {
     try {
       const response = await fetch(`${page.stream}?once=1&v=${app.version}`, { signal: AbortSignal.timeout(10_000) });
       const { tick, k, v, away } = await response.json();
@@ -228,7 +231,10 @@ async function poll() {
 
 // Regions: parts of a page that load again when something that they show has changed.
 
+const announceChange = () => document.dispatchEvent(new Event("holdfast:changed"));
+
 function changed(keys) {
+  if (keys.length) announceChange();
   for (const region of $$("[data-keys]")) {
     if (JSON.parse(region.dataset.keys).some((key) => keys.includes(key))) refresh(region);
   }
@@ -245,7 +251,10 @@ function refresh(region, wait = 250 + Math.random() * 150) {
   app.timers.set(region, setTimeout(load, wait));
 }
 
-const refreshAll = (wait) => $$("[data-keys]").forEach((region) => refresh(region, wait));
+function refreshAll(wait) {
+  announceChange();
+  for (const region of $$("[data-keys]")) refresh(region, wait);
+}
 
 /** Whether somebody points at a row of a list, is in one by the keyboard, or has selected some: then its rows do not move. */
 const isInUse = (region) =>
@@ -680,7 +689,7 @@ const redrawCharts = () => $$("hf-chart").forEach((chart) => chart.draw?.());
 /** Start the module of this page, if it has one, with the tools of this script. */
 async function startModule() {
   const address = $("meta[name=holdfast-module]");
-  if (address) (await import(address.content)).start({ element, icon, clock, formatNumber, formatDuration });
+  if (address) (await import(address.content)).start({ element, icon, clock, formatNumber, formatDuration, choices, page });
 }
 
 // What buttons and boxes do by their `data-do`.
