@@ -24,6 +24,7 @@ FACES = {
     "queue_resolvers": "work",
     "listener": "client",
     "profile": "client",
+    "push": "client",
 }
 """Public modules that only name again what a part holds: they stand where that part stands."""
 

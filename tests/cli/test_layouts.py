@@ -164,6 +164,7 @@ OTHERS = {
     "metrics serve": "serves until it is stopped; test_metrics_command.py",
     "events": "follows what happens; test_events_command.py",
     "notify": "follows what happens; test_notify_command.py",
+    "topics push": "delivers until it is stopped; test_topics_push.py",
     "lua": "prints Lua; test_lua_texts.py",
     "bench": "prints measurements; test_bench.py",
     "web": "serves until it is stopped; tests/web/test_serving.py",

@@ -40,6 +40,9 @@ PARTS: Final = {
     "a function with @client.job": "holdfast.client.function_jobs.FunctionJob",
     "function.every(…)": "holdfast.client.function_jobs.Every",
     "topic.reserve()": "holdfast.client.topics.messages.Item",
+    "holdfast.push.Push": "holdfast.client.topics.push.Push",
+    "holdfast.push.Webhook": "holdfast.client.topics.push.Webhook",
+    "holdfast.push.PushCounts": "holdfast.client.topics.push.PushCounts",
 }
 """What is reached through the public names."""
 
@@ -147,7 +150,8 @@ def _class(name: str, kind: type) -> str:
     if kind.__name__.startswith("Async"):
         sync = {member.name for member in _members(getattr(holdfast, kind.__name__.removeprefix("Async")))}
         members = [member for member in members if member.name not in sync]
-    made = f"```python\n{name}{_made_with(kind)}\n```\n\n" if name == kind.__name__ else ""
+    is_made_by_users = name.rpartition(".")[2] == kind.__name__
+    made = f"```python\n{name}{_made_with(kind)}\n```\n\n" if is_made_by_users else ""
     lines = "\n".join(_item(member) for member in members)
     return f"### {name}\n\n{made}{_doc(kind)}\n\n{lines}".rstrip() + "\n"
 

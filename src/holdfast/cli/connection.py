@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
@@ -19,6 +19,9 @@ from holdfast.printable import one_line
 from holdfast.settings import shown_url
 from holdfast.wire.plans import Plan
 from holdfast.wire.repeat import RetryTimer, send_until_done
+
+if TYPE_CHECKING:
+    from holdfast.client.aio import AsyncClient
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,6 +64,14 @@ class Place(NamedTuple):
     def unchecked(self) -> Client:
         """Make the client, whether the store responds or not. Raises UsageError."""
         return Client(
+            self.url, namespace=self.namespace, deadline=self.wait, timeout=min(self.wait, _ONE_TRY)
+        )
+
+    def async_client(self) -> "AsyncClient":
+        """Make an async client, whether the store responds or not. Raises UsageError."""
+        from holdfast.client.aio import AsyncClient
+
+        return AsyncClient(
             self.url, namespace=self.namespace, deadline=self.wait, timeout=min(self.wait, _ONE_TRY)
         )
 

@@ -22,6 +22,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.times import brief, moment
 from holdfast.cli.topic_arguments import AT, DELAY, IDS, TOPIC
+from holdfast.cli.topic_push import push
 from holdfast.cli.topic_take import done, give_back, pull, ready, release, requeue, reserve
 from holdfast.commands.topics import Message, TopicCounts
 from holdfast.console.handles import Console
@@ -210,5 +211,5 @@ def delete(topic: str, ids: Sequence[str], yes: bool, place: Place, as_json: boo
     return 0 if all(existed.values()) else 1
 
 
-for _command in (reserve, pull, done, give_back, release, requeue, ready):
+for _command in (reserve, pull, done, give_back, release, requeue, ready, push):
     topics.add_command(_command)

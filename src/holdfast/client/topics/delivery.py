@@ -158,11 +158,21 @@ class SubscriptionBase:
         """Return whether the subscription itself was cancelled, not something that the handler waits for."""
         return False
 
+    def _room(self) -> Steps[int]:
+        """Return how many messages to reserve next, perhaps after waiting; 0 when the subscription ends."""
+        yield from ()
+        if self.stopping:
+            return 0
+        return 1 if self.bridge is None else MOST_BRIDGED
+
+    def _finish(self) -> Steps[None]:
+        """Wait for messages that are still being delivered."""
+        yield from ()
+
     def deliver(self) -> Steps[None]:
         """Reserve and deliver messages until the subscription ends; wait when none is ready."""
         outage, mode = Outage(self.client.shard.gate), WILL_WAIT
-        limit = 1 if self.bridge is None else MOST_BRIDGED
-        while not self.stopping:
+        while limit := (yield from self._room()):
             try:
                 found = yield self._run(TopicReserve(self.topic, self.ttr_ms, None, limit, mode))
                 mode = WILL_WAIT
@@ -175,6 +185,7 @@ class SubscriptionBase:
             except HoldfastError as error:
                 yield self._pause(outage.pause(error))
         yield from self._pass_on()
+        yield from self._finish()
 
     def requeue(self) -> Steps[None]:
         """Queue messages again whose reservation has ended, until the subscription ends."""
