@@ -3,9 +3,11 @@
 import hashlib
 import hmac
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from time import monotonic, time
 from typing import Any
 
@@ -21,6 +23,7 @@ from holdfast.cli.notices.sinks import Sink, Undelivered
 from holdfast.cli.notices.surges import SurgeNotice
 from holdfast.cli.notices.webhook import Chat, Webhook
 from holdfast.errors import UsageError
+from holdfast.signature import signature
 from waiting import until
 
 
@@ -100,8 +103,8 @@ def test_an_outage_of_a_receiver_is_printed_once_without_secrets_and_nothing_is_
     until(lambda: len(receiver.got) == 8, "it works again")
     ended(delivery)
     assert capsys.readouterr().err.splitlines() == [
-        "http://127.0.0.1: not delivered, trying again later: HTTP status 500",
-        "http://127.0.0.1: works again",
+        f"{receiver.url}: not delivered, trying again later: HTTP status 500",
+        f"{receiver.url}: works again",
     ]
     last = receiver.bodies[-1]
     assert last["total"] == 3
@@ -257,6 +260,21 @@ def test_posts_are_signed_over_the_time_and_the_body_as_sent(receiver: HttpRecei
     assert "Holdfast-Signature" not in receiver.raw[1][1]
 
 
+def test_the_receiver_of_the_guide_knows_a_genuine_post(receiver: HttpReceiver) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "notices.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    place: dict[str, Any] = {}
+    exec(code, place)
+    Webhook(receiver.url, b"s3cret").deliver(notice())
+    [(body, headers)] = receiver.raw
+    header = headers["Holdfast-Signature"]
+    assert place["is_genuine"](b"s3cret", header, body)
+    assert not place["is_genuine"](b"other", header, body)
+    assert not place["is_genuine"](b"s3cret", header, body + b" ")
+    old = signature(b"s3cret", body, int(time()) - 400)
+    assert not place["is_genuine"](b"s3cret", old, body)
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -317,7 +335,7 @@ def test_a_receiver_that_sends_its_response_byte_by_byte_is_cut_off(monkeypatch:
 
 
 @pytest.mark.parametrize(
-    "reply", [b"nonsense\r\n\r\n", b"", b"HTTP/1.1 abc secret\r\n\r\n", b"\x00" * 100_000]
+    "reply", [b"nonsense\r\n\r\n", b"", b"POST /T0KEN HTTP/1.1\r\n\r\n", b"\x00" * 100_000]
 )
 def test_a_receiver_that_speaks_no_http_is_undelivered_without_the_path(reply: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:

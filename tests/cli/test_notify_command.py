@@ -281,6 +281,7 @@ def test_a_surge_goes_everywhere_with_a_link_and_posts_are_signed(
     assert "|failure group mail/Ünreachable..: 21 jobs failed" in (tmp_path / "shown").read_text()
 
 
+@pytest.mark.slow
 def test_term_delivers_what_waits_in_time(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver
 ) -> None:
@@ -300,10 +301,11 @@ def test_term_delivers_what_waits_in_time(
         assert monotonic() - begun < 25
     first, digest = receiver.bodies
     assert (first["jid"], digest["event"], digest["counts"]) == ("job-0", "digest", {"track": 4})
-    assert "http://127.0.0.1: 5 notices not delivered" in err
+    assert f"{stuck.url}: 5 notices not delivered" in err
     assert "T0KEN" not in err
 
 
+@pytest.mark.slow
 def test_an_output_that_nobody_reads_does_not_keep_it_from_ending(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver
 ) -> None:
@@ -321,6 +323,7 @@ def test_an_output_that_nobody_reads_does_not_keep_it_from_ending(
     assert "Fatal" not in printed
 
 
+@pytest.mark.slow
 def test_an_outage_of_the_store_is_printed_and_survived(
     telling: Callable[..., "subprocess.Popen[str]"], namespace: str
 ) -> None:

@@ -68,7 +68,7 @@ def _base_of(url: str) -> str:
         return ""
     is_plain = url.isascii() and url.isprintable() and " " not in url and "@" not in split.netloc
     valid = is_plain and split.scheme in ("http", "https") and is_host(split.hostname or "")
-    return f"{split.scheme}://{split.hostname}" if valid else ""
+    return f"{split.scheme}://{split.netloc}" if valid else ""
 
 
 class Webhook(Sink):

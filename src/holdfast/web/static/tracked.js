@@ -52,6 +52,7 @@ export function start({ choices, page }) {
 
   function update() {
     button.setAttribute("aria-pressed", String(isOn()));
+    button.classList.toggle("main", isOn());
     button.disabled = Notification.permission === "denied";
     button.title = button.disabled ? "This browser does not allow notifications of this site" : "Show a notification when a tracked job changes its state";
     root.toggleAttribute("data-awake", isOn()); // a page in the background then stays live
