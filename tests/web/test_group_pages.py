@@ -350,3 +350,33 @@ def test_regions_load_again_by_themselves(web: TestClient, client: Client, path:
     text = page(web, f"{path}?fragment={region}")
     assert text.lstrip().startswith(f'<div id="{region}"')
     assert "<html" not in text
+
+
+# Snooze and mute.
+
+
+def test_what_needs_attention_is_snoozed_and_shown_again(web: TestClient, client: Client) -> None:
+    fail(client, "g", 25)
+    html = page(web, "/")
+    assert "Snooze for an hour" in html
+    done = web.post("/api/v1/attention/snooze", json={"about": "surge", "subject": "g", "seconds": 60}).json()
+    assert done["text"] == "g snoozed for 1\u202fm, or until there is much more of it."
+    assert done["undo"] == {"noun": "attention", "verb": "unsnooze", "fields": {"about": "surge", "subject": "g"}}
+    assert web.get("/api/v1/overview").json()["findings"] == []
+    assert "Show again" in page(web, "/")
+    submit(web, "attention/unsnooze", about="surge", subject="g")
+    assert len(web.get("/api/v1/overview").json()["findings"]) == 1
+    assert web.post("/api/v1/attention/snooze", json={"about": "surge", "subject": "x"}).status_code == 404
+    assert web.post("/api/v1/attention/snooze", json={"about": "x"}).status_code == 400
+
+
+def test_a_group_is_muted_and_unmuted(web: TestClient, client: Client) -> None:
+    fail(client, "g", 25)
+    submit(web, "failed/mute", name="g")
+    assert web.get("/api/v1/failed").json()["muted"] == ["g"]
+    assert web.get("/api/v1/failed/g").json()["is_muted"]
+    assert web.get("/api/v1/overview").json()["findings"] == []
+    assert "muted" in page(web, "/failed")
+    submit(web, "failed/unmute", name="g")
+    assert web.get("/api/v1/failed").json()["muted"] == []
+    assert web.post("/api/v1/failed/mute", json={"name": ["x"]}).status_code == 404

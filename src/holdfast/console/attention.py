@@ -23,6 +23,7 @@ class Attention(msgspec.Struct, frozen=True):
     """Something that a person should look at: what, about which thing, the evidence, and the command that helps.
 
     `kind` is one of KINDS. One that stands for more of its kind (`count`) has the first subject, and their names as text.
+    `jobs` is how many jobs it is about, 0 if that is not what it is about; `since_ms` when it began, 0 if that is not known.
     """
 
     severity: Severity
@@ -31,6 +32,8 @@ class Attention(msgspec.Struct, frozen=True):
     text: str
     command: str = ""
     count: int = 1
+    jobs: int = 0
+    since_ms: int = 0
 
     @property
     def sentence(self) -> str:

@@ -32,17 +32,18 @@ from holdfast.commands.operations import Action
 from holdfast.commands.recurring import RecurringFacts, RecurUpdate
 from holdfast.commands.topics import TopicCounts
 from holdfast.commands.workers import HeldJob, WorkerFacts
-from holdfast.console import actions, job_queries, namespace_queries, operations, queries
+from holdfast.console import actions, job_queries, namespace_queries, operations, queries, snooze
 from holdfast.console.filters import parse
 from holdfast.console.job_queries import FailureDetail, JobDetail
 from holdfast.console.metrics import MOST_QUEUES, Metric, figures, metrics
 from holdfast.console.named import NamedVerbs
 from holdfast.console.operation_spec import Spec
 from holdfast.console.operations import DryRun, Operation, Running
-from holdfast.console.overview import Overview, overview
+from holdfast.console.overview import Overview, overview, snoozed
 from holdfast.console.queries import Page, Throttle, WorkerDetail
 from holdfast.console.queue_verbs import QueueVerbs
 from holdfast.console.search import SearchPage, search
+from holdfast.console.snooze import Snooze
 from holdfast.console.topic_verbs import TopicVerbs
 from holdfast.console.transfer import TransferVerbs
 from holdfast.errors import Refused, WrongState
@@ -88,6 +89,24 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
         """Counts of everything, what needs attention, most urgent first, and the `most` busiest queues and latest groups."""
         size = check_whole("most", most, 0, 10_000)
         return (yield from overview(ask, (yield from _now(ask)), self.flags, size))
+
+    @PlanMethod
+    def snoozes(self, ask: Planner) -> Plan[tuple[Snooze, ...]]:
+        """What is snoozed, in the order of its beginning."""
+        return snooze.snoozes(ask)
+
+    @PlanMethod
+    def snooze(self, ask: Planner, about: str, subject: str = "", *, seconds: float = 0) -> Plan[Snooze]:
+        """Leave findings out of the overview for so many seconds (0: until they grow), for everybody.
+
+        `about` is a kind of finding, or a noun (`failure group`) for all kinds about that; a subject of "" is any. Raises UsageError, UnknownName.
+        """
+        return (yield from snoozed(ask, self.actor, (yield from _now(ask)), about, subject, seconds))
+
+    @PlanMethod
+    def unsnooze(self, ask: Planner, about: str, subject: str = "") -> Plan[bool]:
+        """Show findings again that were snoozed. Returns whether they were."""
+        return snooze.remove(ask, self.actor, about, subject)
 
     @PlanMethod
     def metrics(self, ask: Planner, most_queues: int = MOST_QUEUES) -> Plan[list[Metric]]:

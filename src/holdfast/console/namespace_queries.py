@@ -14,6 +14,7 @@ from holdfast.commands.views import Cursor, ListSet
 from holdfast.console.filters import glob
 from holdfast.console.operations import Operation, operation_of
 from holdfast.console.queries import Page, checked_limit
+from holdfast.console.snooze import KEY
 from holdfast.errors import UsageError, refusal
 from holdfast.settings import check_name, check_whole
 from holdfast.wire.plans import Plan, Planner, all_counts
@@ -152,7 +153,7 @@ def settings(ask: Planner) -> Plan[Settings]:
         Setting(name, values.get(name, default), default, unit, meaning, values.get(name, default) != default)
         for name, (default, unit, meaning) in _SETTINGS.items()
     ]
-    others = {name: value for name, value in sorted(values.items()) if name not in _SETTINGS}
+    others = {name: value for name, value in sorted(values.items()) if name not in _SETTINGS and name != KEY}
     return Settings(tuple(known), others, patterns)
 
 

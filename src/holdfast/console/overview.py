@@ -9,15 +9,21 @@ import msgspec
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.views import ListSet
 from holdfast.commands.workers import WorkerFacts
-from holdfast.console.attention import ORDER, Attention, NamespaceFacts, is_silent
+from holdfast.console.attention import KINDS, ORDER, Attention, NamespaceFacts, is_silent
 from holdfast.console.queries import all_workers, held
+from holdfast.console.snooze import GROUP, Snooze, Snoozed, add, divided, snoozes
 from holdfast.console.triage import RULES
+from holdfast.errors import UnknownName, UsageError
 from holdfast.models import Counts
+from holdfast.settings import check_milliseconds
 from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """The counts of all queues together, what needs attention, the busiest queues, and the groups of the latest failures."""
+    """The counts of all queues together, what needs attention, the busiest queues, and the groups of the latest failures.
+
+    `snoozed` are findings that operators have snoozed; `attention` leaves them out.
+    """
 
     now_ms: int
     totals: dict[str, int]
@@ -31,6 +37,7 @@ class Overview(msgspec.Struct, frozen=True):
     attention: tuple[Attention, ...]
     queues: tuple[Counts, ...]
     failures: tuple[FailureGroup, ...]
+    snoozed: tuple[Snoozed, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -64,11 +71,8 @@ def overview(ask: Planner, now_ms: int, flags: str = "", most: int = 12) -> Plan
     workers = yield from all_workers(ask)
     tracked = yield from ask(ListSet("tracked", "", None, 512))
     lost = yield from _lost(ask, workers, now_ms)
-    facts = NamespaceFacts(now_ms, flags, counts, workers, lost, groups)
-    found: list[Attention] = []
-    for rule in RULES.values():
-        found += (yield from rule(ask, facts)).attention
-    found = _gathered(_once(sorted(found, key=lambda one: ORDER.index(one.severity))))
+    found = yield from _found(ask, NamespaceFacts(now_ms, flags, counts, workers, lost, groups))
+    shown, snoozed = divided(found, (yield from snoozes(ask)), now_ms)
     busiest = sorted(counts, key=lambda one: (-(one.running + one.waiting + one.failed), one.name))
     return Overview(
         now_ms,
@@ -80,10 +84,50 @@ def overview(ask: Planner, now_ms: int, flags: str = "", most: int = 12) -> Plan
         sum(number_of(worker, "slots") for worker in workers),
         sum(number_of(worker, "busy") for worker in workers),
         len(tracked.entries),
-        tuple(found),
+        tuple(_gathered(shown)),
         tuple(busiest[:most]),
         tuple(groups[:most]),
+        tuple(snoozed),
     )
+
+
+def snoozed(ask: Planner, who: str, now_ms: int, about: str, subject: str, seconds: float) -> Plan[Snooze]:
+    """Snooze findings of a kind, or all about a noun, on one subject ("": any), for so many seconds (0: until they grow).
+
+    Raises UsageError, UnknownName if there is nothing of that kind; failure groups can be muted before they need attention.
+    """
+    if about not in KINDS and about not in {one.noun for one in KINDS.values()}:
+        raise UsageError(f"about: expected one of {', '.join(KINDS)}, or what it is about, got {about!r:.80}")
+    until = now_ms + check_milliseconds("seconds", seconds) if seconds else 0
+    made = Snooze(about=about, subject=subject, who=who, since_ms=now_ms, until_ms=until)
+    groups = (yield from all_failure_groups(ask)) if about == GROUP and subject else []
+    jobs = next((one.count for one in groups if one.name == subject), 0)
+    if not jobs:
+        found = [one for one in (yield from _findings(ask, now_ms)) if made.is_about(one)]
+        if not found:
+            raise UnknownName(f"nothing about {about} {subject:.200} needs attention")
+        first = min(ORDER.index(one.severity) for one in found)
+        made = msgspec.structs.replace(made, severity=ORDER[first])
+        jobs = max(one.jobs for one in found) if subject else len(found)
+    made = msgspec.structs.replace(made, jobs=jobs)
+    yield from add(ask, made, now_ms)
+    return made
+
+
+def _findings(ask: Planner, now_ms: int) -> Plan[list[Attention]]:
+    """Return all that needs attention, the most urgent first, snoozed or not."""
+    counts = yield from all_counts(ask)
+    groups = yield from all_failure_groups(ask)
+    workers = yield from all_workers(ask)
+    lost = yield from _lost(ask, workers, now_ms)
+    return (yield from _found(ask, NamespaceFacts(now_ms, "", counts, workers, lost, groups)))
+
+
+def _found(ask: Planner, facts: NamespaceFacts) -> Plan[list[Attention]]:
+    found: list[Attention] = []
+    for rule in RULES.values():
+        found += (yield from rule(ask, facts)).attention
+    return _once(sorted(found, key=lambda one: ORDER.index(one.severity)))
 
 
 _TOGETHER: Final = 3

@@ -67,7 +67,7 @@ def _unserved(facts: NamespaceFacts, one: Counts, quiet: str, programs: int) -> 
     if programs:
         text += f"; programs that pop jobs by themselves ({programs}) may serve it"
     severity: Severity = "note" if programs or age < _MINUTE else "urgent"
-    return Attention(severity, "no-worker", one.name, text, command)
+    return Attention(severity, "no-worker", one.name, text, command, jobs=one.waiting)
 
 
 def _oldest(one: Counts) -> int:
@@ -88,7 +88,7 @@ def _backlogs(facts: NamespaceFacts, served: set[str]) -> Iterator[Attention]:
         if one.waiting and not one.paused and age > _MINUTE and one.name in served and not is_full:
             text = f"the next job has waited for {span(age)}, {one.waiting} waiting and {one.running} running"
             command = f"holdfast queues show{facts.flags} {argument(one.name)}"
-            yield Attention("warning", "waiting-long", one.name, text, command)
+            yield Attention("warning", "waiting-long", one.name, text, command, jobs=one.waiting)
 
 
 class _Serving(NamedTuple):
@@ -145,7 +145,11 @@ def paused(_: Planner, facts: NamespaceFacts) -> Plan[Found]:
         if one.paused and (one.waiting or age > _DAY):
             command = f"holdfast queues resume{facts.flags} {argument(one.name)}"
             text = f"paused {span(age)} ago by {_pause(facts, one)}; {_waits(one.waiting)}"
-            found.append(Attention("warning" if age > _DAY else "note", "paused", one.name, text, command))
+            severity: Severity = "warning" if age > _DAY else "note"
+            since = round(one.paused_since_ms)
+            found.append(
+                Attention(severity, "paused", one.name, text, command, jobs=one.waiting, since_ms=since)
+            )
     count = sum(one.paused for one in facts.queues)
     return Found(f"{quantity(count, 'queue')} paused, no job waits there.", found)
 
@@ -169,7 +173,7 @@ def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
             severity: Severity = "warning" if is_late else "note"
             jobs = f"holdfast jobs list{facts.flags} {quote(f'queue:{Exact(one.name)} state:stalled')}"
             command = f"holdfast worker -q {quote(one.name)}{facts.flags}" if is_late else jobs
-            found.append(Attention(severity, "stalled", one.name, text, command))
+            found.append(Attention(severity, "stalled", one.name, text, command, jobs=one.stalled))
     return Found("No lease ended without another worker for the job.", found)
 
 
@@ -185,7 +189,7 @@ def worker_gone(_: Planner, facts: NamespaceFacts) -> Plan[Found]:
         silence = f"silent for {seen[name]}" if name in seen else "not on the list of workers"
         text = f"{silence}, and holds {quantity(count, 'job')}; others take a job when its lease ends, or after this command"
         command = f"holdfast jobs expire{facts.flags} --filter {quote(f'worker:{Exact(name)}')}"
-        found.append(Attention("urgent", "worker-gone", name, text, command))
+        found.append(Attention("urgent", "worker-gone", name, text, command, jobs=count))
     return Found("Every worker that holds jobs sends heartbeats.", found)
 
 
@@ -228,13 +232,13 @@ def _full_throttle(ask: Planner, facts: NamespaceFacts, name: str, one: Throttle
             f"jobs that do not run hold {len(gone)} of its {one.maximum} slots, such as {one_line(gone[0])}"
         )
         command = f"holdfast throttles release{facts.flags} {argument(name, *gone[:_RELEASED])}"
-        return Attention("urgent", "throttle-left", name, text, command)
+        return Attention("urgent", "throttle-left", name, text, command, jobs=one.pending)
     text = f"{one.used} of {one.maximum} slots are taken, and {quantity(one.pending, 'job')} wait for one"
     if page.entries:
         since = span(facts.now - float(page.entries[0].score))
         text += f"; {one_line(page.names[0])} has held one for {since}"
     command = f"holdfast throttles show{facts.flags} {argument(name)}"
-    return Attention("note", "throttle-full", name, text, command)
+    return Attention("note", "throttle-full", name, text, command, jobs=one.pending)
 
 
 # Recurring jobs.
@@ -269,7 +273,7 @@ def _flood(ask: Planner, facts: NamespaceFacts, one: Counts) -> Plan[list[Attent
     every = span(job.interval_ms)
     text = f"puts a job every {every} into queue {one_line(one.name)}, where {one.waiting} wait by now"
     command = f"holdfast recurring pause{facts.flags} {argument(jid)}"
-    return [Attention("warning", "recurring-flood", jid, text, command)]
+    return [Attention("warning", "recurring-flood", jid, text, command, jobs=one.waiting)]
 
 
 # Failures, operations.
@@ -302,14 +306,15 @@ def surge_text(group: FailureGroup) -> str:
 
 def _failing(facts: NamespaceFacts, group: FailureGroup) -> Iterator[Attention]:
     command = f"holdfast failed show{facts.flags} {argument(group.name)}"
+    size = {"jobs": group.count, "since_ms": group.first_ms}
     if is_surge(group.trend):
-        yield Attention("urgent", "surge", group.name, surge_text(group), command)
+        yield Attention("urgent", "surge", group.name, surge_text(group), command, **size)
     elif group.name.endswith("-NotAllowed") and group.count:
         text = f"{quantity(group.count, 'job')} name code that their workers may not run"
-        yield Attention("warning", "not-allowed", group.name, text, command)
+        yield Attention("warning", "not-allowed", group.name, text, command, **size)
     elif group.count > _MANY_FAILURES:
         text = f"{group.count} failed jobs are there until they are retried or cancelled"
-        yield Attention("warning", "many-failures", group.name, text, command)
+        yield Attention("warning", "many-failures", group.name, text, command, **size)
 
 
 def operations(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:

@@ -16,11 +16,12 @@ from holdfast.console.job_queries import Shared
 from holdfast.console.operation_spec import Spec, patch_of
 from holdfast.console.operations import Operation
 from holdfast.console.search import SearchPage
+from holdfast.console.snooze import GROUP
 from holdfast.errors import OperationNotFound, Refused, UnknownName
 from holdfast.web.context import Context
 from holdfast.web.pages.job_actions import Change, change
 from holdfast.web.paths import with_query
-from holdfast.web.views import ActionRoute, Body, Done, Question, View
+from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal, View
 
 _DATA: Final = "data."
 
@@ -38,12 +39,16 @@ class FailuresQuery(msgspec.Struct, frozen=True):
 
 
 class FailuresPage(msgspec.Struct, frozen=True):
-    """A page of failure groups, and the failures in each of the last 48 hours of those with most of them."""
+    """A page of failure groups, and the failures in each of the last 48 hours of those with most of them.
+
+    `muted` are those of the page that the overview leaves out until they grow.
+    """
 
     now_ms: int
     found: FailureList
     chart: dict[str, Any]
     query: FailuresQuery
+    muted: tuple[str, ...] = ()
 
 
 async def failures(ctx: Context, query: FailuresQuery) -> FailuresPage:
@@ -61,7 +66,13 @@ async def failures(ctx: Context, query: FailuresQuery) -> FailuresPage:
         msgspec.structs.replace(line, message=ctx.site.mask.text(line.message)) for line in found.page.rows
     )
     found = msgspec.structs.replace(found, page=msgspec.structs.replace(found.page, rows=rows))
-    return FailuresPage(ctx.now_ms, found, chart_of(found.busiest), query)
+    muted = await _muted(ctx, [line.group for line in found.page.rows])
+    return FailuresPage(ctx.now_ms, found, chart_of(found.busiest), query, muted)
+
+
+async def _muted(ctx: Context, groups: Sequence[FailureGroup]) -> tuple[str, ...]:
+    known = await ctx.console.snoozes()
+    return tuple(group.name for group in groups if any(one.mutes(group) for one in known))
 
 
 _COLORS: Final = ("failed", "stalled", "throttled", "depends", "waiting")
@@ -107,6 +118,7 @@ class FailurePage(msgspec.Struct, frozen=True):
     query: FailureQuery
     probe: JobRow | None = None
     edited: Operation | None = None
+    is_muted: bool = False
 
 
 async def failure(ctx: Context, name: str, query: FailureQuery) -> FailurePage:
@@ -128,6 +140,7 @@ async def failure(ctx: Context, name: str, query: FailureQuery) -> FailurePage:
         query,
         await _job(ctx, query.probe),
         await _operation(ctx, query.edited),
+        bool(await _muted(ctx, [found.group])),
     )
 
 
@@ -206,6 +219,36 @@ def _asked_on_page_of(ctx: Context, group: str) -> bool:
     """Return whether an action comes from the page of a group, which is gone when its jobs are."""
     path = urlsplit(ctx.request.headers.get("referer", "")).path
     return path.rstrip("/") == ctx.url(ctx.path("failed", group))
+
+
+class Named(Body, frozen=True, kw_only=True):
+    """Some failure groups, by name."""
+
+    name: list[str]
+
+
+async def mute(ctx: Context, body: Named) -> Done:
+    """Leave failure groups out of the overview until they grow, for all operators."""
+    for name in body.name:
+        await ctx.console.snooze(GROUP, name)
+    undo = Repeal("failed", "unmute", {"name": body.name})
+    return Done(
+        text=f"{_named(body.name)} muted until {'it grows' if len(body.name) == 1 else 'they grow'}.",
+        changed=len(body.name),
+        keys=("failed",),
+        undo=undo,
+    )
+
+
+async def unmute(ctx: Context, body: Named) -> Done:
+    """Let the overview show failure groups again."""
+    names = [name for name in body.name if await ctx.console.unsnooze(GROUP, name)]
+    text = f"{_named(names)} not muted any more." if names else "Nothing to change: not muted."
+    return Done(text=text, changed=len(names), keys=("failed",))
+
+
+def _named(names: Sequence[str]) -> str:
+    return f"Group {names[0]}" if len(names) == 1 else f"{len(names)} groups"
 
 
 class Group(Body, frozen=True, kw_only=True):
@@ -290,6 +333,12 @@ ACTIONS: Final = (
         )
         for action in _OF_GROUPS
     ],
+    ActionRoute(
+        noun="failed", verb="mute", body=Named, run=mute, summary="Leave failure groups out of the overview."
+    ),
+    ActionRoute(
+        noun="failed", verb="unmute", body=Named, run=unmute, summary="Let the overview show failure groups."
+    ),
     ActionRoute(
         noun="failed", verb="probe", body=Group, run=probe, summary="Retry the newest job of a failure group."
     ),

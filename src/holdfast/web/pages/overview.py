@@ -17,11 +17,13 @@ from holdfast.console.overview import Overview, number_of
 from holdfast.console.queue_figures import MOST, QueueFigures
 from holdfast.models import Sample
 from holdfast.web.context import Context
-from holdfast.web.views import ActionRoute, View
+from holdfast.web.formatting import duration
+from holdfast.web.views import ActionRoute, Body, Done, Repeal, View
 
 _QUEUES: Final = 12
 _FINDINGS: Final = 5
 _GROUPS: Final = 5
+_SNOOZED: Final = 50
 _TRACKED: Final = 8
 _WORKERS: Final = 8
 
@@ -100,7 +102,7 @@ async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
     return OverviewPage(
         found.now_ms,
         _sentence(found, steps),
-        msgspec.structs.replace(found, queues=(), failures=()),
+        msgspec.structs.replace(found, queues=(), failures=(), snoozed=found.snoozed[:_SNOOZED]),
         min((one.next_ms for one in found.queues if one.next_ms), default=0),
         tuple(_finding(ctx, one) for one in found.attention[:_FINDINGS]),
         tuple(await console.queue_figures(shown)),
@@ -171,6 +173,45 @@ def _remedy(one: Attention) -> Remedy | None:
     return None
 
 
+# What is done to findings.
+
+
+class Findings(Body, frozen=True, kw_only=True):
+    """Findings of a kind (`surge`), or all about a noun (`failure group`), on one subject ("": any)."""
+
+    about: str
+    subject: str = ""
+
+
+class Snooze(Findings, frozen=True, kw_only=True):
+    """Findings to snooze for so many seconds, or (0) until they grow."""
+
+    seconds: float = 0.0
+
+
+_KEYS: Final = ("counts", "failed")
+
+
+async def snooze(ctx: Context, body: Snooze) -> Done:
+    """Snooze findings, for all operators."""
+    made = await ctx.console.snooze(body.about, body.subject, seconds=body.seconds)
+    what = body.subject or "They"
+    until = (
+        f"for {duration(body.seconds)}, or until there is much more of it"
+        if made.until_ms
+        else "until it grows"
+    )
+    undo = Repeal("attention", "unsnooze", {"about": body.about, "subject": body.subject})
+    return Done(text=f"{what} snoozed {until}.", keys=_KEYS, undo=undo, result=made)
+
+
+async def unsnooze(ctx: Context, body: Findings) -> Done:
+    """Show findings again that were snoozed."""
+    was_snoozed = await ctx.console.unsnooze(body.about, body.subject)
+    text = f"{body.subject or 'They'} shown again." if was_snoozed else "It was not snoozed."
+    return Done(text=text, changed=int(was_snoozed), keys=_KEYS)
+
+
 VIEWS: Final = (
     View(
         path="/",
@@ -180,4 +221,11 @@ VIEWS: Final = (
         summary="What needs attention, and how much there is of everything.",
     ),
 )
-ACTIONS: Final[tuple[ActionRoute, ...]] = ()
+ACTIONS: Final = (
+    ActionRoute(
+        noun="attention", verb="snooze", body=Snooze, run=snooze, summary="Snooze what needs attention."
+    ),
+    ActionRoute(
+        noun="attention", verb="unsnooze", body=Findings, run=unsnooze, summary="Show again what was snoozed."
+    ),
+)
