@@ -64,7 +64,7 @@ async def failures(ctx: Context, query: FailuresQuery) -> FailuresPage:
     return FailuresPage(ctx.now_ms, found, chart_of(found.busiest), query)
 
 
-_COLORS: Final = ("failed", "stalled", "throttled", "depends", "waiting")
+_COLORS: Final = ("failed", "waiting", "throttled", "scheduled", "depends")
 
 
 def chart_of(groups: Sequence[FailureGroup]) -> dict[str, Any]:
