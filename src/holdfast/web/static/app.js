@@ -794,6 +794,7 @@ function start() {
   showState();
   startModule();
   setInterval(tickTimes, 1000);
+  setInterval(() => isPaused() || changed(["minute"]), 60_000);
   startWall();
   connect();
 }
