@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast import Client, UsageError
+from holdfast.console import charts
 from holdfast.console.charts import PROTOCOL_BUCKETS, added, per_minute, rates, steps
 from holdfast.console.handles import Console
 from holdfast.console.put import NamedCode
@@ -54,6 +55,39 @@ def test_a_backlog_is_computed_backwards_from_now() -> None:
     lines = [[period(MINUTE, put=5), period(2 * MINUTE, popped=3), period(3 * MINUTE, retried=1, put=1)]]
     found = steps(lines, ("put", "popped", "retried", "lost"), 3 * MINUTE, MINUTE, 3)
     assert backlog(found, 4) == (5, 2, 4)
+
+
+def test_the_backlog_of_a_period_that_is_over_knows_what_happened_since() -> None:
+    lines = [[period(MINUTE, put=5), period(2 * MINUTE, popped=3), period(3 * MINUTE, retried=1, put=1)]]
+    names = ("put", "popped", "retried", "lost")
+    found = steps(lines, names, 2 * MINUTE, MINUTE, 2, now_ms=3 * MINUTE)
+    assert found.later == {"put": 1, "popped": 0, "retried": 1, "lost": 0}
+    assert backlog(found, 4) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes", "columns"),
+    [
+        ("100-160", 1, 1),
+        ("0-5400", 1, 90),
+        ("0-36000", 5, 120),
+        ("0-604800", 60, 168),
+        ("604770-999999", 1, 1),
+    ],
+)
+def test_a_range_of_two_times_has_steps_of_whole_minutes(text: str, minutes: int, columns: int) -> None:
+    now_ms = 604_800_000
+    found = charts.period(text, now_ms)
+    assert (found.step_ms, found.columns) == (minutes * MINUTE, columns)
+    assert found.end_ms == min(int(text.partition("-")[2]) * 1000, now_ms)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1y", "5-5", "9-5", "1-2-3", "-5-5", "1e3-2e3", "0-1", "9999999-99999999"]
+)
+def test_a_range_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="range: expected"):
+        charts.period(text, 1_000_000_000)
 
 
 def test_growth_counts_what_comes_back_too() -> None:

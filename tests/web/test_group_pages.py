@@ -131,6 +131,16 @@ def test_masked_parts_of_data_and_messages_are_on_no_page(
     assert Console(client).recurring_job("r").data == b'{"password":"hunter2"}'
 
 
+def test_the_question_before_a_change_of_a_group_counts_its_jobs_also_where_data_are_masked(
+    browse: Callable[..., TestClient], client: Client
+) -> None:
+    fail(client, "g", 3)
+    asked = browse(redact=["*.password"]).post("/act/failed/retry", data={"name": "g"})
+    assert asked.status_code == 200
+    assert "3 failed" in asked.text
+    assert "3 in queue q" in asked.text
+
+
 def test_all_jobs_of_a_group_are_retried_after_a_dry_run(web: TestClient, client: Client) -> None:
     fail(client, 'g "1"', 5)
     fail(client, "other", 2)

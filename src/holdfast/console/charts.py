@@ -1,11 +1,14 @@
 """What charts show: histograms of durations, and what happened in each step of a period."""
 
-from collections.abc import Iterable, Sequence
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from holdfast.console.queries import Series
+from holdfast.errors import UsageError
 from holdfast.models import Sample
 
 _EDGES: Final = (
@@ -71,15 +74,57 @@ def per_minute(sample: Sample) -> list[tuple[str, float]]:
     return [(label, value * factor) for (label, factor), value in zip(labels, sample.histogram, strict=True)]
 
 
+class Period(msgspec.Struct, frozen=True):
+    """A period of charts: the length of a step in ms, how many there are, and when the last one ends."""
+
+    step_ms: int
+    columns: int
+    end_ms: int
+
+
+_MINUTE_MS: Final = 60_000
+RANGES: Final[Mapping[str, tuple[int, int]]] = {
+    "90m": (_MINUTE_MS, 90),
+    "24h": (10 * _MINUTE_MS, 144),
+    "7d": (60 * _MINUTE_MS, 168),
+}
+"""The periods that end now: the length of a step in ms, and how many there are. The store keeps lines for about a week."""
+_LENGTHS: Final = (1, 2, 5, 10, 15, 30, 60)
+"""Minutes that a step may have."""
+_MOST_COLUMNS: Final = 200
+_LONGEST_MS: Final = 8 * 86_400_000
+
+
+def period(range: str, now_ms: int) -> Period:
+    """Return the period of a range: 90m, 24h, 7d, or two times in epoch seconds such as 1795700000-1795703600. Raises UsageError."""
+    if range in RANGES:
+        return Period(*RANGES[range], now_ms)
+    found = re.fullmatch(r"(\d{1,11})-(\d{1,11})", range)
+    if not found:
+        raise UsageError(
+            f"range: expected one of {', '.join(RANGES)} or FROM-TO in epoch seconds, got {range!r:.80}"
+        )
+    begin, end = int(found[1]) * 1000, min(int(found[2]) * 1000, now_ms)
+    if not now_ms - _LONGEST_MS <= begin < end:
+        raise UsageError(
+            f"range: expected FROM before TO, both within the last eight days, got {range!r:.80}"
+        )
+    minutes = max((end - begin) / _MINUTE_MS, 1)
+    length = next(one for one in _LENGTHS if minutes / one <= _MOST_COLUMNS)
+    return Period(length * _MINUTE_MS, math.ceil(minutes / length), end)
+
+
 class Steps(msgspec.Struct, frozen=True):
     """A period in steps of equal length that ends at `end_ms`: what happened in each step, by name, the oldest first.
 
-    Counts of a step may be fractions: a line that covers several steps is spread over them.
+    Counts of a step may be fractions: a line that covers several steps is spread over them. `later`: what has happened since the
+    period ended.
     """
 
     end_ms: int
     step_seconds: int
     values: dict[str, tuple[float, ...]]
+    later: dict[str, float] = {}
 
     def of(self, name: str) -> tuple[float, ...]:
         """Return the counts of one kind."""
@@ -97,19 +142,23 @@ class Steps(msgspec.Struct, frozen=True):
 
 
 def steps(
-    lines: Sequence[Sequence[Series]], names: Sequence[str], end_ms: int, step_ms: int, columns: int
+    lines: Sequence[Sequence[Series]],
+    names: Sequence[str],
+    end_ms: int,
+    step_ms: int,
+    columns: int,
+    now_ms: int = 0,
 ) -> Steps:
-    """Return what happened in several queues together in each of the last `columns` steps."""
-    values = {
-        name: tuple(
-            float(sum(column))
-            for column in zip(
-                *(rates(series, name, end_ms, step_ms, columns) for series in lines or [()]), strict=True
-            )
-        )
-        for name in names
-    }
-    return Steps(end_ms, step_ms // 1000, values)
+    """Return what happened in several queues together in each of `columns` steps until `end_ms`, and later until `now_ms`."""
+
+    def added_up(name: str, end_ms: int, step_ms: int, columns: int) -> tuple[float, ...]:
+        found = (rates(series, name, end_ms, step_ms, columns) for series in lines or [()])
+        return tuple(float(sum(column)) for column in zip(*found, strict=True))
+
+    values = {name: added_up(name, end_ms, step_ms, columns) for name in names}
+    is_past = now_ms > end_ms
+    later = {name: added_up(name, now_ms, now_ms - end_ms, 1)[0] for name in names} if is_past else {}
+    return Steps(end_ms, step_ms // 1000, values, later)
 
 
 def rates(series: Sequence[Series], name: str, end_ms: int, step_ms: int, columns: int) -> list[float]:

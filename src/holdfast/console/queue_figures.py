@@ -12,13 +12,13 @@ from holdfast.commands.jobs import JobGet
 from holdfast.commands.queues import GetStats, ThrottleFacts, ThrottleGet
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.commands.views import Entry, ListSet, Minutes
-from holdfast.console.charts import Steps, added, steps
+from holdfast.console.charts import Steps, added, period, steps
 from holdfast.console.filter_values import Exact
 from holdfast.console.filters import parse
 from holdfast.console.namespace_queries import Place
 from holdfast.console.queries import Page, Series, all_workers, checked_limit, series_of, serves
 from holdfast.console.search import search
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError
 from holdfast.models import Counts, Sample, Stats
 from holdfast.settings import check_name
 from holdfast.wire.exchange import exchange_all
@@ -31,12 +31,8 @@ _TREND: Final = 30
 _LATELY_MS: Final = 600_000
 MOST: Final = 40
 """Queues whose figures are added for the charts of a namespace."""
-RANGES: Final[Mapping[str, tuple[int, int]]] = {
-    "90m": (_MINUTE_MS, 90),
-    "24h": (10 * _MINUTE_MS, 144),
-    "7d": (60 * _MINUTE_MS, 168),
-}
-"""The periods of charts: the length of a step in ms, and how many there are. The store keeps lines for about a week."""
+_COME: Final = ("put", "retried", "lost")
+"""What makes a job wait."""
 _CHARTED: Final = ("put", "popped", "completed", "retried", "failed", "lost")
 
 
@@ -111,26 +107,22 @@ def growth_of(series: Sequence[Series], now_ms: int) -> float:
 # Charts.
 
 
-def period(range: str) -> tuple[int, int]:
-    """Return the length of a step in ms and the number of steps of a range of charts. Raises UsageError."""
-    if range not in RANGES:
-        raise UsageError(f"range: expected one of {', '.join(RANGES)}, got {range!r:.80}")
-    return RANGES[range]
-
-
 def throughput(shard: Shard, names: Sequence[str], range: str, now_ms: int) -> Plan[Steps]:
     """Return what happened in some queues together, step by step. At most 40 queues are read."""
-    step, columns = period(range)
-    since = now_ms - (columns + 1) * step
+    shown = period(range, now_ms)
+    since = shown.end_ms - (shown.columns + 1) * shown.step_ms
     lines = yield from asked(shard, [Minutes(name, since) for name in names[:MOST]])
-    return steps([series_of(one) for one in lines], _CHARTED, now_ms, step, columns)
+    return steps(
+        [series_of(one) for one in lines], _CHARTED, shown.end_ms, shown.step_ms, shown.columns, now_ms
+    )
 
 
 def backlog(found: Steps, waiting: int) -> tuple[int, ...]:
     """Return how many jobs were waiting at the end of each step: those of now, less what came and plus what left since."""
-    values = [float(waiting)]
+    came, left = (sum(found.later.get(name, 0.0) for name in names) for names in (_COME, ("popped",)))
+    values = [max(waiting - came + left, 0.0)]
     for put, retried, lost, popped in zip(
-        *(reversed(found.of(name)) for name in ("put", "retried", "lost", "popped")), strict=True
+        *(reversed(found.of(name)) for name in (*_COME, "popped")), strict=True
     ):
         values.append(max(values[-1] - (put + retried + lost - popped), 0.0))
     return tuple(round(value) for value in reversed(values[:-1]))

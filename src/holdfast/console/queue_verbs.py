@@ -60,7 +60,7 @@ class QueueVerbs:
 
     @PlanMethod
     def throughput(self, ask: Planner, queues: Sequence[str], range: str = "90m") -> Plan[Steps]:
-        """What happened in up to 40 queues together, step by step; `range` is 90m, 24h or 7d. Raises UsageError."""
+        """What happened in up to 40 queues together, step by step; `range`: 90m, 24h, 7d or FROM-TO. Raises UsageError."""
         names = check_names("queue", queues, 1 << 40)
         return (yield from queue_figures.throughput(self._client.shard, names, range, (yield from _now(ask))))
 

@@ -7,16 +7,16 @@ Nothing: this machine only. `TokenLink`: whoever has the link that `holdfast web
 import base64
 import binascii
 from collections.abc import Awaitable, Sequence
-from html import escape
 from inspect import isawaitable
 from typing import Any, Protocol, cast
 
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from holdfast.errors import UsageError
 from holdfast.web.credentials import TRY_SECONDS, Credentials
+from holdfast.web.front_pages import front_page, login_page
 from holdfast.web.gate import LOOPBACK, host_of, refusal, wants_json
 from holdfast.web.sessions import Sessions
 from holdfast.web.users import BY_NAME, Role, User
@@ -88,7 +88,9 @@ class TokenLink:
     def refused(self, request: HTTPConnection) -> Response:
         """Return 401, and where to get a link."""
         sentence = "This link was used, or is too old, or there is none. holdfast web -S prints a new one."
-        return refusal(request.scope, 401, sentence)
+        if wants_json(request.scope):
+            return refusal(request.scope, 401, sentence)
+        return front_page(request.scope, 401, "Not logged in", sentence)
 
 
 class Passwords:
@@ -139,7 +141,7 @@ class Tokens:
         return self._sessions.user(request)
 
     async def _ask(self, request: Request) -> Response:
-        return _login_page("")
+        return login_page(request.scope)
 
     async def _log_in(self, request: Request) -> Response:
         form = await read_form(request)
@@ -148,10 +150,10 @@ class Tokens:
             return (
                 self.refused(request)
                 if self._credentials.is_barred(_address(request))
-                else _login_page("No such token.")
+                else login_page(request.scope, "No such token.")
             )
         if not user.may("viewer"):  # a session would not have its limits
-            return _login_page("This token is one of a program: it opens no pages.")
+            return login_page(request.scope, "This token is one of a program: it opens no pages.")
         response = RedirectResponse(request.scope.get("root_path", "") + "/", 303)
         self._sessions.log_in(request, response, user)
         return response
@@ -251,14 +253,3 @@ def _too_many(request: HTTPConnection) -> Response:
     )
     response.headers["Retry-After"] = f"{TRY_SECONDS:.0f}"
     return response
-
-
-def _login_page(error: str) -> Response:
-    html = (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        "<title>holdfast | Log in</title><main><h1>Log in</h1>"
-        f'<p role="alert">{escape(error)}</p><form method="post"><label>Token '
-        '<input name="token" type="password" autocomplete="current-password" required autofocus></label> '
-        "<button>Log in</button></form></main></html>"
-    )
-    return HTMLResponse(html, 401 if error else 200)

@@ -22,6 +22,7 @@ from holdfast.errors import (
 from holdfast.logs import logger
 from holdfast.printable import one_line
 from holdfast.web.gate import TooLarge, problem, wants_json
+from holdfast.web.views import Done
 
 _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
     (JobNotFound, 404),
@@ -70,4 +71,7 @@ def _page(request: Request, status: int, sentence: str) -> Response:
     ctx = getattr(request.state, "ctx", None)
     if wants_json(request.scope) or ctx is None:
         return problem(request.scope, status, sentence)
+    if "hx-request" in request.headers:  # what is swapped in are messages and regions, never a page in a page
+        message = Done(text=sentence, changed=0)
+        return HTMLResponse(ctx.site.pages.page("toast.html", ctx, message, kind="failed"), status)
     return HTMLResponse(ctx.site.pages.page("error.html", ctx, {"status": status, "text": sentence}), status)

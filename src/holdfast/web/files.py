@@ -18,7 +18,8 @@ _TYPES: Final = {
 }
 _FOR_A_YEAR: Final = "public, max-age=31536000, immutable"
 _COMMENTS: Final = re.compile(rb"^[ \t]*//[^\n]*\n|^[ \t]*/\*(?s:.*?)\*/[ \t]*\n|^[ \t\n]+", re.MULTILINE)
-"""What nobody needs who does not read them: lines that are comments, and indentation."""
+_SPACES: Final = re.compile(rb"\s*([{};,])\s*")
+"""What a browser does not need: lines that are comments, indentation, and in styles spaces around punctuation."""
 
 
 class Files:
@@ -43,8 +44,9 @@ class Files:
         """Return what is sent of a file: our own scripts and styles without comments and indentation."""
         if name not in self._contents:
             content = self._known[name].read_bytes()
-            is_own = name.endswith((".js", ".css")) and "/" not in name
-            self._contents[name] = _COMMENTS.sub(b"", content) if is_own else content
+            if name.endswith((".js", ".css")) and "/" not in name:
+                content = _COMMENTS.sub(b"", content)
+            self._contents[name] = _SPACES.sub(rb"\1", content) if name == "app.css" else content
         return self._contents[name]
 
     def texts(self, ending: str) -> dict[str, str]:

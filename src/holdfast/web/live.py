@@ -129,6 +129,8 @@ class Hub:
         try:
             await self._awake()
             yield _event("tick", self.counters)
+            if self.is_away:
+                yield _event("store", {"away": True})
             ends = monotonic() + _LONGEST * random.uniform(0.8, 1.2)
             while (left := ends - monotonic()) > 0:
                 try:

@@ -1,6 +1,7 @@
 """Hide parts of the data of jobs: by path, and by patterns of text."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final, TypeVar, cast
@@ -55,6 +56,8 @@ class Mask:
             return tuple([self._within(one, is_text) for one in parts])
         if isinstance(value, bytes):
             return msgspec.json.encode(self(stored(value))) if value else value
+        if isinstance(value, Counter):  # how many there are of each name
+            return cast("Counter[str]", value)
         if isinstance(value, Mapping):
             return self(dict(cast("Mapping[str, Any]", value)))
         return self.text(value) if is_text and isinstance(value, str) else value

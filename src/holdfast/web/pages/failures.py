@@ -75,7 +75,7 @@ async def _muted(ctx: Context, groups: Sequence[FailureGroup]) -> tuple[str, ...
     return tuple(group.name for group in groups if any(one.mutes(group) for one in known))
 
 
-_COLORS: Final = ("failed", "stalled", "throttled", "depends", "waiting")
+_COLORS: Final = ("failed", "waiting", "throttled", "scheduled", "depends")
 
 
 def chart_of(groups: Sequence[FailureGroup]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ _WORKERS: Final = 8
 
 
 class OverviewQuery(msgspec.Struct, frozen=True):
-    """The period of the charts: 90m, 24h or 7d."""
+    """The period of the charts: 90m, 24h, 7d, or FROM-TO in epoch seconds."""
 
     range: str = "90m"
 

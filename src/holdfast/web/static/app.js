@@ -154,10 +154,13 @@ const isPaused = () => choices.get("live") === "off";
 const WORDS = { live: "Live", lost: "Reconnecting", away: "Store unavailable", paused: "Paused" };
 
 function setState(state) {
-  if (state === "live" && app.state === "lost" && !isPaused()) refreshAll(); // whatever was reported meanwhile is lost
+  if (state === "live" && ["lost", "away"].includes(app.state) && !isPaused()) recover();
   app.state = state;
   showState();
 }
+
+/** Show what is true now: whatever was reported meanwhile is lost, and an error may be over. */
+const recover = () => ($("[data-again]") ? location.reload() : refreshAll());
 
 /** Load what changed between the making of this page and the first event. */
 async function catchUp() {
@@ -539,7 +542,7 @@ const home = (path) => page.home.replace(/\/$/, "") + path;
 const isJid = (text) => /^[0-9a-f]{8,32}$/i.test(text);
 
 function paletteEntries(text) {
-  const pages = $$(".nav li a").map((link) => [link.firstElementChild?.nextSibling.textContent.trim(), "Page", "next", () => link.click()]);
+  const pages = $$(".nav li a").map((link) => [link.firstElementChild?.nextSibling.textContent.trim(), "Page", $("use", link).getAttribute("href").slice(3), () => link.click()]);
   const names = new Set(Object.keys(app.numbers).filter((key) => key.startsWith("q.")).map((key) => key.slice(2, key.lastIndexOf("."))));
   const queues = [...names].map((name) => [name, "Queue", "queues", () => location.assign(home(`/queues/${encodeURIComponent(name)}`))]);
   const verbs = $$(".bulk.open > [data-verb]").map((button) => [button.textContent.trim(), "Selected jobs", "jobs", () => button.click()]);
@@ -791,6 +794,7 @@ function start() {
   showState();
   startModule();
   setInterval(tickTimes, 1000);
+  setInterval(() => isPaused() || changed(["minute"]), 60_000);
   startWall();
   connect();
 }

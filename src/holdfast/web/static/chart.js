@@ -22,7 +22,7 @@ export function start({ element, clock, formatNumber, formatDuration }) {
     }
 
     attributeChangedCallback() {
-      if (this.isConnected) this.draw();
+      if (this.isConnected && !this.plot?.select.width) this.draw(); // not while somebody selects a part of it
     }
 
     box() {
@@ -44,9 +44,9 @@ export function start({ element, clock, formatNumber, formatDuration }) {
         ...this.box(),
         legend: { show: false },
         padding: [12, 14, 0, 0],
-        cursor: { sync: { key: this.dataset.sync }, y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: false } },
+        cursor: { sync: { key: this.dataset.sync }, y: false, points: { size: 7 }, drag: { x: this.dataset.sync === "range", y: false, setScale: false } },
         scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.08 : 1] } },
-        axes: [this.axis({ values: (_, ticks) => ticks.map((at) => clock(at * 1000, { hour: "2-digit", minute: "2-digit" })), space: 70, size: 26 }), this.axis({ values: (_, ticks) => ticks.map((value) => this.format(value)), size: (_, labels) => widest(labels), space: 40 })],
+        axes: [this.axis({ values: (_, ticks) => ticks.map((at) => this.when(at, true)), space: 70, size: 26 }), this.axis({ values: (_, ticks) => ticks.map((value) => this.format(value)), size: (_, labels) => widest(labels), space: 40 })],
         series: [{}, ...this.data.series.map((one, index) => this.line(one, index === 0))],
         hooks: { setCursor: [() => this.showTip()], setSelect: [() => this.zoom()], draw: [() => this.drawMarks()] },
       };
@@ -78,13 +78,20 @@ export function start({ element, clock, formatNumber, formatDuration }) {
       return this.data.unit === "s" ? formatDuration(value) : formatNumber(value);
     }
 
+    /** A time of the axis: midnight is the day that begins; with the day elsewhere where the chart is longer than one. */
+    when(at, isTick = false) {
+      const [time, day] = [{ hour: "2-digit", minute: "2-digit" }, { day: "numeric", month: "short" }].map((parts) => clock(at * 1000, parts));
+      if (isTick) return time === "00:00" ? day : time;
+      return this.data.x.at(-1) - this.data.x[0] > 86_400 ? `${day}, ${time}` : time;
+    }
+
     showTip() {
       const { idx, left } = this.plot.cursor;
       this.tip.hidden = idx == null || left < 0;
       if (this.tip.hidden) return;
       const unit = this.data.unit === "s" ? "" : (this.data.unit ?? "");
       const lines = this.data.series.map((one) => element("span", { class: `c-${one.color}` }, one.label, element("b", {}, this.format(one.values[idx]) + unit)));
-      this.tip.replaceChildren(clock(this.data.x[idx] * 1000, { hour: "2-digit", minute: "2-digit" }), ...lines);
+      this.tip.replaceChildren(this.when(this.data.x[idx]), ...lines);
       const isRight = left > this.plot.over.clientWidth / 2;
       this.tip.style.left = `${isRight ? left - this.tip.offsetWidth - 12 : left + 12}px`;
       this.tip.style.top = "8px";
@@ -110,10 +117,9 @@ export function start({ element, clock, formatNumber, formatDuration }) {
 
     zoom() {
       const { left, width } = this.plot.select;
-      if (width < 10) return;
+      if (width < 10) return void this.plot.setSelect({ width: 0, height: 0 }, false);
       const url = new URL(location.href);
-      url.searchParams.set("from", Math.round(this.plot.posToVal(left, "x") * 1000));
-      url.searchParams.set("to", Math.round(this.plot.posToVal(left + width, "x") * 1000));
+      url.searchParams.set("range", [left, left + width].map((at) => Math.round(this.plot.posToVal(at, "x"))).join("-"));
       location.assign(url);
     }
   }

@@ -50,10 +50,12 @@ if ("onconnect" in self) {
   const ports = new Map(); // each with whether its tab is visible
   const numbers = {}; // for tabs that come later
   let last = { live: false };
+  let store = { away: false };
 
   const stream = new Stream(self.name, (kind, content) => {
     if (kind === "tick") Object.assign(numbers, content);
     if (kind === "state") last = content;
+    if (kind === "store") store = content;
     for (const [port, isVisible] of ports) if (isVisible) port.postMessage([kind, content]);
   });
 
@@ -66,6 +68,7 @@ if ("onconnect" in self) {
       if (message === "visible") {
         port.postMessage(["state", last]);
         port.postMessage(["tick", numbers]);
+        if (store.away) port.postMessage(["store", store]);
       }
       follow();
     };
