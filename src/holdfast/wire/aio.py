@@ -226,6 +226,25 @@ class _Waiter:
 class AsyncWakeUp(_Waiter):
     """Wait for a wake-up at some wake keys. After a cancelled wait has returned, the store sends no wake-up to it."""
 
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        self._leaving = False
+
+    def leave(self) -> bool:
+        """End the wait of another task, which then returns a wake-up that was on its way, or None; no wake-up is lost.
+
+        Returns False if that task does not wait yet. Over TLS, which has no half-close, it raises ConnectionLost.
+        """
+        if self._connection is None:
+            return False
+        writer: asyncio.StreamWriter = _streams_of(self._connection)[1]
+        self._leaving = writer.can_write_eof()
+        if self._leaving:
+            writer.write_eof()
+        else:
+            close_transport(writer)
+        return True
+
     async def _abandon(self) -> None:
         if self._connection is not None:
             await hang_up_async(*_streams_of(self._connection))
@@ -240,6 +259,13 @@ class AsyncWakeUp(_Waiter):
                 reply = await self._receive()
         except TimeoutError:
             raise ConnectionLost("the store did not end a wait in time") from None
+        except ConnectionLost:
+            if not self._leaving:
+                raise
+            reply = None
+        if self._leaving:
+            self._leaving = False
+            await self.close()
         return None if reply is None else str(reply[0].decode())
 
 

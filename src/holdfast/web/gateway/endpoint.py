@@ -1,5 +1,6 @@
 """The endpoint of all verbs: a plain ASGI application, because a request costs little beside what its call in the store costs."""
 
+import asyncio
 import secrets
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -9,16 +10,18 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
-from holdfast.client.aio import AsyncClient
-from holdfast.commands import Command
-from holdfast.errors import HoldfastError
 from holdfast.printable import one_line
 from holdfast.web.auth import Authentication
 from holdfast.web.gate import refused_by
-from holdfast.web.gateway.problems import Problem, response_to
-from holdfast.web.gateway.results import encode, failed
+from holdfast.web.gateway.calling import Call, Caller
+from holdfast.web.gateway.problems import Problem, Refusal, response_to
+from holdfast.web.gateway.repeats import HEADER as KEY
+from holdfast.web.gateway.repeats import checked_key
+from holdfast.web.gateway.results import encode
 from holdfast.web.gateway.verbs import Verb, verbs
-from holdfast.web.namespaces import HEADER, Namespaces, NotAllowed
+from holdfast.web.masking import Mask
+from holdfast.web.namespaces import HEADER as NAMESPACE
+from holdfast.web.namespaces import Namespaces, NotAllowed
 from holdfast.web.options import Options
 from holdfast.web.parts import place_of
 from holdfast.web.users import User
@@ -38,49 +41,67 @@ class Gateway:
     def __init__(self, namespaces: Namespaces, options: Options, auth: Authentication) -> None:
         self._namespaces, self._options, self._auth = namespaces, options, auth
         self._verbs = verbs()
+        self._caller = Caller(Mask(options.redact))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to a request."""
         scope["holdfast.request"] = secrets.token_hex(6)
         headers = Headers(scope=scope)
         refused = refused_by(self._options, scope, headers, MOST_BYTES)
-        if refused is not None:
-            await refused(scope, receive, send)
-            return
+        if refused is None:
+            try:
+                content = await self._content(scope, headers, receive)
+            except Exception as error:
+                refused = response_to(scope, error)
+            else:
+                await _send(send, content)
+                return
+        await refused(scope, receive, send)
+
+    async def _content(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
+        """Return the body of the response. Raises Problem, HoldfastError."""
         connection = HTTPConnection(scope)
         user = await self._auth.user(connection)
         if user is None:
-            await self._auth.refused(connection)(scope, receive, send)
-            return
-        try:
-            content = await self._content(scope, headers, user, receive)
-        except Exception as error:
-            await response_to(scope, error)(scope, receive, send)
-            return
-        length = b"%d" % len(content)
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": [*_HEADERS, (b"content-length", length)],
-            }
-        )
-        await send({"type": "http.response.body", "body": content})
-
-    async def _content(self, scope: Scope, headers: Headers, user: User, receive: Receive) -> bytes:
-        """Return the body of the response. Raises Problem, HoldfastError."""
+            raise Refusal(self._auth.refused(connection))
         verb = self._verb(scope)
         self._check_rights(verb, user)
         try:
-            client = self._namespaces.chosen(user, headers.get(HEADER, ""))
+            client = self._namespaces.chosen(user, headers.get(NAMESPACE, ""))
         except NotAllowed as refused:
             raise Problem(403, "forbidden", str(refused)) from None
         body = await _body(receive)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" and (body or kind):
             raise Problem(415, "not-json", "The body has to be JSON, with Content-Type: application/json.")
-        request = verb.read(body or b"{}")
-        return encode({"result": await self._result(verb, request, client, user)})
+        call = Call(verb, user, client, verb.read(body or b"{}"), checked_key(headers.get(KEY, "")))
+        if getattr(call.request, "wait", 0):
+            result = await self._unless_gone(call, receive)
+        else:
+            result = await self._caller.result(call)
+        return encode({"result": result})
+
+    async def _unless_gone(self, call: Call, receive: Receive) -> Any:
+        """Return the result of a request that waits, unless the client disconnects first. Raises Problem then."""
+        working = asyncio.ensure_future(self._caller.result(call))
+        leaving = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not leaving.done():
+                return working.result()
+        except asyncio.CancelledError:
+            self._abandon(call, working)
+            raise
+        finally:
+            leaving.cancel()
+        self._abandon(call, working)
+        raise Problem(400, "bad-request", "The client has disconnected.")
+
+    def _abandon(self, call: Call, working: "asyncio.Future[Any]") -> None:
+        """End a request whose response nobody reads, and give back what it has leased, or still leases."""
+        working.cancel()
+        working.add_done_callback(lambda one: one.cancelled() or one.exception())
+        self._caller.give_back(call)
 
     def _verb(self, scope: Scope) -> Verb:
         name = place_of(scope).removeprefix("/v1/")
@@ -98,35 +119,25 @@ class Gateway:
             name = one_line(user.name)[:100]
             raise Problem(403, "forbidden", f"{name!r} is a {user.role}, which may not call {verb.name}.")
 
-    async def _result(self, verb: Verb, request: Any, client: AsyncClient, user: User) -> Any:
-        commands = verb.commands(request, user.name)
-        if not verb.is_batch(request):
-            [command] = commands
-            return verb.result(command, await client.run(command))
-        found = await _run_all(client, verb, commands)
-        return [
-            failed(one) if isinstance(one, HoldfastError) else verb.result(command, one)
-            for command, one in zip(commands, found, strict=True)
-        ]
-
     def end_waits(self) -> None:
         """End the requests that wait, with no jobs."""
+        self._caller.end_waits()
 
     async def close(self) -> None:
         """End what this gateway still does."""
-        self.end_waits()
+        await self._caller.close()
+
+
+async def _send(send: Send, content: bytes) -> None:
+    headers = [*_HEADERS, (b"content-length", b"%d" % len(content))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": content})
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
     close = get_close_matches(name[:100], known, 1)
     advice = f"did you mean {close[0]!r}?" if close else "GET /v1/openapi.json describes them."
     return f"There is no verb {one_line(name)[:100]!r}; {advice}"
-
-
-async def _run_all(client: AsyncClient, verb: Verb, commands: list[Command[Any]]) -> list[Any]:
-    if verb.name == "put":
-        return await client._put_together(commands)  # type: ignore[arg-type]  # pyright: ignore
-    return await client.run_all(commands)
 
 
 async def _body(receive: Receive) -> bytes:
@@ -144,3 +155,9 @@ async def _body(receive: Receive) -> bytes:
     if size > MOST_BYTES:
         raise Problem(413, "too-large", f"The body is larger than {MOST_BYTES:,} bytes.")
     return b"".join(parts)
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Return when the client has disconnected."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

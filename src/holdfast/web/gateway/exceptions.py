@@ -193,3 +193,10 @@ NAMED_RESULTS: Final[Mapping[str, tuple[str, str]]] = {
     "throttles": ("next", "names"),
 }
 """The names of the two parts of a result that is a pair."""
+UNAUDITED: Final = frozenset(
+    (
+        "put", "recur", "topic_put", "await", "pop", "complete", "complete_pop", "complete_x", "advance", "retry", "fail",
+        "heartbeat", "resume", "release", "report", "topic_reserve", "topic_pull", "topic_release", "worker_seen", "audit", "info",
+    )
+)  # fmt: skip
+"""Changing verbs that leave no line in the audit log: the work of programs."""

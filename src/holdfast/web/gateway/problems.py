@@ -51,8 +51,18 @@ class Problem(Exception):
         self.status, self.kind, self.sentence, self.headers = status, kind, sentence, headers
 
 
+class Refusal(Exception):
+    """A request that is refused with a response that was made elsewhere."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__("refused")
+        self.response = response
+
+
 def response_to(scope: Scope, error: Exception) -> Response:
     """Return the response to an error. That of a bug is logged, and its text is not shown."""
+    if isinstance(error, Refusal):
+        return error.response
     if isinstance(error, Problem):
         return _response(scope, error.status, error.kind, error.sentence, error.headers)
     if not isinstance(error, HoldfastError):

@@ -77,13 +77,12 @@ class Verb(msgspec.Struct, frozen=True):
             ]
             raise UsageError(f"jobs[{at}] needs the field {', '.join(missing)}") from None
 
-    def commands(self, request: Any, who: str) -> list[Command[Any]]:
-        """Return the commands of a request, several for a batch, as a user. Raises UsageError."""
-        singles = self.singles(request) if self.is_batch(request) else [request]
-        made = [self.make(one) for one in singles]
+    def make_as(self, request: Any, who: str) -> Command[Any]:
+        """Return the command of a request, as a user. Raises UsageError."""
+        made = self.make(request)
         if "who" in self.kind.__struct_fields__:
-            name = check_name("user", who)
-            made = [cast("Any", msgspec.structs.replace(cast("Any", one), who=name)) for one in made]
+            changed: Any = cast("Any", made)
+            made = msgspec.structs.replace(changed, who=check_name("user", who))
         return made
 
     def is_batch(self, request: object) -> bool:

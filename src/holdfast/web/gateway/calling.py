@@ -1,0 +1,205 @@
+"""What a request does: it is checked against the user's limits, sent, recognised if it is a repeat, and may wait."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+
+import msgspec
+
+from holdfast.client.aio import AsyncClient
+from holdfast.commands import Command
+from holdfast.commands.jobs import Await, Outcome
+from holdfast.commands.leases import CompletePop, Pop, Popped, Settlement
+from holdfast.console.actions import by
+from holdfast.errors import HoldfastError
+from holdfast.models import JobFacts
+from holdfast.web.gateway.exceptions import UNAUDITED
+from holdfast.web.gateway.limits import Limits, visible
+from holdfast.web.gateway.problems import Problem
+from holdfast.web.gateway.repeats import Repeatable
+from holdfast.web.gateway.results import failed, in_json
+from holdfast.web.gateway.verbs import Verb
+from holdfast.web.gateway.waiting import Run, Waiters
+from holdfast.web.masking import Mask
+from holdfast.web.users import User
+from holdfast.wire.waiting import PerLoop
+
+_RunAll = Callable[[list[Command[Any]]], Awaitable[list[Any]]]
+MOST_WAITING: Final = 4096
+"""Requests that wait at once in one process."""
+_SHOWN: Final = 5
+_TARGETS: Final = (
+    "jids", "jid", "queues", "queue", "name", "key", "topic", "workers", "worker", "group", "jobs",
+)  # fmt: skip
+"""The fields of which the first that a request has is the target in the audit log."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One request: its verb, user, client, and key ("" for none). `leased` gets the jobs that it has leased."""
+
+    verb: Verb
+    user: User
+    client: AsyncClient
+    request: Any
+    key: str = ""
+    leased: list[JobFacts] = []
+
+
+class Caller:
+    """Makes the calls of one application."""
+
+    def __init__(self, mask: Mask) -> None:
+        self._mask, self._limits = mask, Limits()
+        self._waiters: dict[str, PerLoop[Waiters]] = {}
+        self._waiting = 0
+
+    async def result(self, call: Call) -> Any:
+        """Return the result of a request as values for JSON. Raises Problem, HoldfastError."""
+        verb, user = call.verb, call.user
+        singles = verb.singles(call.request) if verb.is_batch(call.request) else [call.request]
+        if not user.has_all_queues:
+            await self._limits.check(verb.name, singles, user, call.client)
+        commands = [verb.make_as(one, user.name) for one in singles]
+        run: Run = cast("Any", call.client.run)
+        run_all = _together(verb, call.client)
+        if call.key:
+            base = (user.name, call.client.settings.namespace, verb.name, call.key)
+            given = [getattr(one, "jid", "") is not None for one in singles]
+            repeatable = Repeatable(call.client, base, commands, given)
+            commands, run = repeatable.commands, repeatable.run
+            if any(one.numbered for one in commands):
+                run_all = repeatable.run_all
+        sent = self._audited(call, commands)
+        if verb.is_batch(call.request):
+            found = await run_all(sent)
+            return [
+                failed(one) if isinstance(one, HoldfastError) else verb.result(command, one)
+                for command, one in zip(commands, found, strict=True)
+            ]
+        result = await self._single(call, sent[0], run)
+        if isinstance(result, (Popped, Settlement)):
+            call.leased.extend(result.jobs if isinstance(result, Settlement) else result)
+        if not user.has_all_queues:
+            self._limits.note(call.client, result)
+            result = visible(verb.name, result, user)
+        return verb.result(commands[0], self._masked(call, result))
+
+    async def _single(self, call: Call, command: Command[Any], run: Run) -> Any:
+        given: object = command
+        seconds: float = getattr(call.request, "wait", 0.0)
+        if isinstance(given, (Pop, CompletePop)):
+            _note_worker(call.client, given.worker)
+            if seconds:
+                async with self._place():
+                    return await self._taken(call.client, given, seconds, run)
+            if isinstance(given, Pop):
+                return await self._of(call.client).leased(given, run)
+        if isinstance(given, Await) and seconds:
+            async with self._place():
+                return await _ends(call.client, given, seconds)
+        return await run(command)
+
+    async def _taken(self, client: AsyncClient, take: Pop | CompletePop, seconds: float, run: Run) -> Any:
+        waiters = self._of(client)
+        if isinstance(take, Pop):
+            return await waiters.pop(take, seconds, run)
+        settled = cast("Settlement", await run(take))
+        if settled.jobs or not take.limit:
+            return settled
+        jobs = await waiters.pop(
+            Pop(take.worker, take.queues, take.limit, take.ttl), seconds, cast("Any", client.run)
+        )
+        return Settlement(settled.lost, jobs)
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        """Hold one of the places for requests that wait. Raises Problem if all are taken."""
+        if self._waiting >= MOST_WAITING:
+            raise Problem(
+                429,
+                "too-many-requests",
+                f"{MOST_WAITING:,} requests wait here already; try again without wait, or later.",
+            )
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+    def _of(self, client: AsyncClient) -> Waiters:
+        name: str = client.settings.namespace
+        found = self._waiters.get(name)
+        if found is None:
+            found = self._waiters[name] = PerLoop(lambda: Waiters(client))
+        return found.here()
+
+    def give_back(self, call: Call) -> None:
+        """Give back the jobs that a request has leased, because nobody reads its response."""
+        self._of(call.client).give_back(call.leased)
+
+    def _audited(self, call: Call, commands: list[Command[Any]]) -> list[Command[Any]]:
+        verb, user = call.verb, call.user
+        if user.role not in ("operator", "admin") or verb.reads or verb.name in UNAUDITED:
+            return commands
+        target, detail = _described(call.request)
+        return [by(user.name, verb.name, target, detail, command) for command in commands]
+
+    def _masked(self, call: Call, result: Any) -> Any:
+        """Return what a reading verb found with what has to be hidden replaced, for everybody but programs that do the work."""
+        if not self._mask or not call.verb.reads or call.user.role in ("producer", "worker"):
+            return result
+        return self._mask.within(tuple(result) if isinstance(result, list) else result)
+
+    def end_waits(self) -> None:
+        """End all waits, with no jobs."""
+        for one in self._waiters.values():
+            one.here().end()
+
+    async def close(self) -> None:
+        """End all waits, and finish what was begun."""
+        for one in self._waiters.values():
+            await one.here().close()
+
+
+def _together(verb: Verb, client: AsyncClient) -> _RunAll:
+    """Return the function that sends the commands of a batch, in as few calls as they allow."""
+    if verb.name == "put":
+        return cast("_RunAll", client._put_together)  # pyright: ignore[reportPrivateUsage]
+    return client.run_all
+
+
+def _note_worker(client: AsyncClient, worker: str) -> None:
+    """List a program that pops as a worker, with the call that it makes."""
+    seen = client._heartbeat_of(worker)  # pyright: ignore[reportPrivateUsage]
+    if seen is not None:
+        sent: asyncio.Future[bool] = asyncio.ensure_future(client.run(seen))
+        sent.add_done_callback(lambda one: one.cancelled() or one.exception())
+
+
+async def _ends(client: AsyncClient, command: Await, seconds: float) -> list[Outcome]:
+    """Return how jobs ended, when all have ended or the time is over."""
+    jids = list(dict.fromkeys(command.jids))
+    ended: Any = client._ends_of(jids, seconds)  # pyright: ignore[reportPrivateUsage]
+    ends: dict[str, Outcome] = {jid: outcome async for jid, outcome in ended}
+    return [ends.get(jid) or Outcome("open") for jid in command.jids]
+
+
+def _described(request: Any) -> tuple[str, str]:
+    """Return target and detail of a request for the audit log; data are left out."""
+    names = request.__struct_fields__
+    target = next((name for name in _TARGETS if name in names), "")
+    rest = {
+        name: value
+        for name in names
+        if name != target and (value := getattr(request, name)) and not isinstance(value, msgspec.Raw)
+    }
+    detail = msgspec.json.encode(in_json(rest)).decode() if rest else ""
+    return _text(getattr(request, target)) if target else "", detail
+
+
+def _text(value: Any) -> str:
+    if type(value) is not list:
+        return str(value)
+    names = [str(one[0] if type(one) is tuple else getattr(one, "jid", one)) for one in value]
+    return ", ".join(names) if len(names) <= _SHOWN else f"{', '.join(names[:_SHOWN])} … ({len(names)})"
