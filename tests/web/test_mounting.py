@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -36,12 +36,23 @@ def waiting(client: Client) -> Client:
     return client
 
 
+def closing(ui: Application) -> Any:
+    """What a host does at its end: it tells the applications that it mounts nothing."""
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncGenerator[None]:
+        yield
+        await ui.close()
+
+    return lifespan
+
+
 def starlette(ui: Application) -> Any:
-    return Starlette(routes=[Mount(PREFIX, ui)])
+    return Starlette(routes=[Mount(PREFIX, ui)], lifespan=closing(ui))
 
 
 def fastapi(ui: Application) -> Any:
-    app = FastAPI()
+    app = FastAPI(lifespan=closing(ui))
     app.mount(PREFIX, ui)
     return app
 
@@ -53,17 +64,14 @@ def django(ui: Application) -> Any:
     if not settings.configured:
         settings.configure(ROOT_URLCONF=__name__, SECRET_KEY="s", ALLOWED_HOSTS=["*"])
     others = get_asgi_application()
-    return Starlette(routes=[Mount(PREFIX, ui), Mount("/", others)])
+    return Starlette(routes=[Mount(PREFIX, ui), Mount("/", others)], lifespan=closing(ui))
 
 
 @contextmanager
 def serving(client: Client, mounted: Callable[[Application], Any]) -> Iterator[TestClient]:
     """Serve a mounted application; its host closes it."""
-    ui = create_app(client, auth=admin)
-    with TestClient(mounted(ui), headers=SAME_SITE) as browser:
+    with TestClient(mounted(create_app(client, auth=admin)), headers=SAME_SITE) as browser:
         yield browser
-        assert browser.portal is not None
-        browser.portal.call(ui.close)
 
 
 urlpatterns: list[Any] = []
