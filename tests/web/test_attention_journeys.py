@@ -48,9 +48,7 @@ def test_a_snooze_is_undone_and_shown_again_from_its_list(visit: Visits, client:
     expect(row).to_have_count(1)
 
 
-def test_a_group_is_muted_from_its_list_and_the_overview_leaves_it_out(
-    visit: Visits, client: Client
-) -> None:
+def test_a_group_is_muted_from_its_list_and_the_overview_leaves_it_out(visit: Visits, client: Client) -> None:
     fail(client, 25)
     page = visit("/failed")
     page.get_by_role("button", name="Mute until it grows").click()

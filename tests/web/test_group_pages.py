@@ -371,7 +371,11 @@ def test_what_needs_attention_is_snoozed_and_shown_again(web: TestClient, client
     assert "Snooze for an hour" in html
     done = web.post("/api/v1/attention/snooze", json={"about": "surge", "subject": "g", "seconds": 60}).json()
     assert done["text"] == "g snoozed for 1\u202fm, or until there is much more of it."
-    assert done["undo"] == {"noun": "attention", "verb": "unsnooze", "fields": {"about": "surge", "subject": "g"}}
+    assert done["undo"] == {
+        "noun": "attention",
+        "verb": "unsnooze",
+        "fields": {"about": "surge", "subject": "g"},
+    }
     assert web.get("/api/v1/overview").json()["findings"] == []
     assert "Show again" in page(web, "/")
     submit(web, "attention/unsnooze", about="surge", subject="g")
