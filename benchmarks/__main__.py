@@ -25,6 +25,7 @@ NAMES = (
     "many_queues",
     "console",
     "web",
+    "gateway",
     "redelivery",
     "wakeup",
     "fsync",
