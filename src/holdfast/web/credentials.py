@@ -8,6 +8,7 @@ namespaces that it may use, such as `queues=mail,image-*;namespaces=shop`.
 import base64
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from collections import deque
@@ -27,6 +28,8 @@ _BLOCK: Final = 8
 TRIES, TRY_SECONDS = 5, 60.0
 """So many wrong passwords in so many seconds are allowed from one address."""
 _MOST_ADDRESSES: Final = 10_000
+_REST: Final = re.compile(r"([\dT:+.Z-]*?)(?::\s*([a-z].*))?:?")
+"""A date, which may have a time with colons, and limits."""
 _LIMITS: Final = ("queues", "topics", "namespaces")
 
 
@@ -97,18 +100,11 @@ def _credential(line: str, where: str) -> Credential:
     known = BY_NAME.get(role)
     if known is None or not name or not secret.startswith(("scrypt$", "sha256$")):
         raise UsageError(f"{where}: expected name:role:secret, with a role of {', '.join(BY_NAME)}")
-    date, limits = _date_and_limits(rest)
+    found = _REST.fullmatch(rest)
+    date, limits = found.groups("") if found else (rest, "")
     return Credential(
         User(name, known, **_limits(limits, where)), secret, _moment(date, where) if date else 0.0
     )
-
-
-def _date_and_limits(rest: str) -> tuple[str, str]:
-    """Return both; a date with a time has colons of its own."""
-    date, colon, limits = rest.rpartition(":")
-    if not colon or "=" not in limits:
-        return rest.removesuffix(":"), ""
-    return date.strip(), limits.strip()
 
 
 def _limits(text: str, where: str) -> dict[str, tuple[str, ...]]:

@@ -42,7 +42,7 @@ class Namespaces:
             )
         found = self._clients.get(name)
         if found is None:  # there are as many as users and options name
-            options = {**self._options, "namespace": name}
+            options: Any = {**self._options, "namespace": name}
             found = self._clients[name] = AsyncClient(self.own.store_url, **options)
         return found
 

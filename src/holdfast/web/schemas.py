@@ -40,6 +40,10 @@ class Schemas:
         structs = [one for one in choices if isinstance(one, type) and issubclass(one, msgspec.Struct)]
         return self._of(structs[0], {}) if structs else {"type": "object"}
 
+    def of_type(self, kind: Any) -> Schema:
+        """Return the schema of a value of a type."""
+        return self._of(kind, {})
+
     def _of(self, kind: Any, variables: Mapping[Any, Any]) -> Schema:
         kind = variables.get(kind, kind) if isinstance(kind, TypeVar) else kind
         if kind in _OPEN:

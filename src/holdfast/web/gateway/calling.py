@@ -1,7 +1,7 @@
 """What a request does: it is checked against the user's limits, sent, recognised if it is a repeat, and may wait."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
@@ -113,7 +113,7 @@ class Caller:
         return Settlement(settled.lost, jobs)
 
     @asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
+    async def _place(self) -> AsyncGenerator[None]:
         """Hold one of the places for requests that wait. Raises Problem if all are taken."""
         if self._waiting >= MOST_WAITING:
             raise Problem(
@@ -149,7 +149,8 @@ class Caller:
         """Return what a reading verb found with what has to be hidden replaced, for everybody but programs that do the work."""
         if not self._mask or not call.verb.reads or call.user.role in ("producer", "worker"):
             return result
-        return self._mask.within(tuple(result) if isinstance(result, list) else result)
+        found = tuple(cast("list[object]", result)) if isinstance(result, list) else result
+        return self._mask.within(found)
 
     def end_waits(self) -> None:
         """End all waits, with no jobs."""
@@ -201,5 +202,6 @@ def _described(request: Any) -> tuple[str, str]:
 def _text(value: Any) -> str:
     if type(value) is not list:
         return str(value)
-    names = [str(one[0] if type(one) is tuple else getattr(one, "jid", one)) for one in value]
+    parts = cast("list[object]", value)
+    names = [str(one[0] if isinstance(one, tuple) else getattr(one, "jid", one)) for one in parts]
     return ", ".join(names) if len(names) <= _SHOWN else f"{', '.join(names[:_SHOWN])} … ({len(names)})"

@@ -10,10 +10,12 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
+from holdfast.commands.admin import Info
 from holdfast.printable import one_line
 from holdfast.web.auth import Authentication
 from holdfast.web.gate import refused_by
 from holdfast.web.gateway.calling import Call, Caller
+from holdfast.web.gateway.description import description
 from holdfast.web.gateway.problems import Problem, Refusal, response_to
 from holdfast.web.gateway.repeats import HEADER as KEY
 from holdfast.web.gateway.repeats import checked_key
@@ -60,10 +62,15 @@ class Gateway:
 
     async def _content(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
         """Return the body of the response. Raises Problem, HoldfastError."""
+        if scope["method"] == "GET" and place_of(scope) == "/v1/health":  # probes have no user
+            await self._namespaces.own.run(Info())
+            return encode({"store": "ok"})
         connection = HTTPConnection(scope)
         user = await self._auth.user(connection)
         if user is None:
             raise Refusal(self._auth.refused(connection))
+        if scope["method"] == "GET" and place_of(scope) == "/v1/openapi.json":
+            return encode({**description(), "servers": [{"url": f"{scope.get('root_path', '')}/v1"}]})
         verb = self._verb(scope)
         self._check_rights(verb, user)
         try:
@@ -145,7 +152,8 @@ async def _body(receive: Receive) -> bytes:
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
         return bytes(message.get("body", b""))
-    parts, size = [bytes(message.get("body", b""))], 0
+    parts = [bytes(message.get("body", b""))]
+    size = len(parts[0])
     while message["type"] == "http.request" and message.get("more_body") and size <= MOST_BYTES:
         message = await receive()
         parts.append(bytes(message.get("body", b"")))

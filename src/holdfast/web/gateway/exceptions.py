@@ -25,6 +25,7 @@ from holdfast.web.gateway.fields import (
     constant,
     flattened,
     list_of,
+    same,
 )
 
 LEFT_OUT: Final[Mapping[str, str]] = {
@@ -115,16 +116,22 @@ def _list_field(name: str, kind: Any, most: int) -> Field:
     return Field(name, Annotated[list[kind], Meta(max_length=most)])
 
 
-_HOW: Final = Part((Field("how", Literal["in", "at"], "in"),), lambda request: request.how)
+_HOW: Final = same(Field("how", Literal["in", "at"], "in"))
 
 
 # Settings.
 
 
-def _texts(name: str) -> Part:
-    return Part(
-        (Field(name, list[Raw]),), lambda request: [bytes(one).decode() for one in getattr(request, name)]
-    )
+def _rules(request: Any) -> list[str]:
+    return [bytes(one).decode() for one in request.rules]
+
+
+def _set_setting(request: Any) -> Command[bool]:
+    return set_command(request.key, request.value)
+
+
+def _unset_setting(request: Any) -> Command[bool]:
+    return unset_command(request.key)
 
 
 def _patterns(request: Any) -> dict[str, str]:
@@ -148,23 +155,21 @@ SPECIAL: Final[Mapping[str, Mapping[str, Part]]] = {
         "operation": constant(Progress()),
     },
     "complete_x": {"keep_ms": KEEP, "follow": list_of("follow", FollowUp, required=False)},
-    "config_set": {
-        "value": Part((Field("value", str | int | float),), lambda request: request.value),
-    },
+    "config_set": {"value": same(Field("value", str | int | float))},
     "fail": {"lines": constant(())},
     "identifiers_set": {
         "identifiers": Part((Field("identifiers", dict[Name, list[str]]),), _patterns),
     },
     "info": {"mode": constant(""), "clock_ms": constant(0)},
-    "list": {"set": Part((Field("set", Literal[tuple(sorted(SETS))]),), lambda request: request.set)},
-    "priorities_set": {"rules": _texts("rules")},
+    "list": {"set": same(Field("set", Literal[tuple(sorted(SETS))]))},
+    "priorities_set": {"rules": Part((Field("rules", list[Raw]),), _rules)},
     "put": _PUT,
     "recur": _RECURRING,
     "retry": {
         "delay_ms": Part((Field("delay", Seconds | None, 0.0),), _own_backoff),
         "lines": constant(()),
     },
-    "scan": {"set": Part((Field("set", Literal[tuple(sorted(SCANNED))]),), lambda request: request.set)},
+    "scan": {"set": same(Field("set", Literal[tuple(sorted(SCANNED))]))},
     "topic_put": {
         "how": _HOW,
         "messages": Part((_list_field("messages", Message, 512),), _messages),
@@ -175,8 +180,8 @@ SPECIAL: Final[Mapping[str, Mapping[str, Part]]] = {
 """Parts of single verbs, by the name of the command's field."""
 
 MADE: Final[Mapping[str, Any]] = {
-    "config_set": lambda request: set_command(request.key, request.value),
-    "config_unset": lambda request: unset_command(request.key),
+    "config_set": _set_setting,
+    "config_unset": _unset_setting,
 }
 """How the command of a verb is made, where its class alone does not check everything."""
 MORE_FIELDS: Final[Mapping[str, tuple[Field, ...]]] = {

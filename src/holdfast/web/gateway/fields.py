@@ -5,6 +5,7 @@ A field of a command may so become several fields of a request: `Part` has these
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin
 
@@ -14,7 +15,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from holdfast.code.job_options import RESULT_KEEP, backoff_words
 from holdfast.codecs import MAX_DATA_CAP, encode_data
 from holdfast.commands.leases import Done, Held, Lease
-from holdfast.commands.options import ExtraOptions, JobWithOptions
+from holdfast.commands.options import MAX_DEPENDS, MAX_TAGS, MAX_THROTTLES, ExtraOptions, JobWithOptions
 from holdfast.ids import mint_jid
 from holdfast.settings import check_name
 
@@ -29,7 +30,6 @@ _WHOLE: Final = 2**53 - 1
 Name = Annotated[
     str, Meta(min_length=1, max_length=200, extra_json_schema={"pattern": r"^[^\x00-\x1f\x7f-\x9f]+$"})
 ]
-Names = Annotated[list[Name], Meta(max_length=_MOST)]
 Optional = Annotated[str, Meta(max_length=200)]
 Data = Raw | UnsetType
 Seconds = Annotated[float, Meta(ge=0, le=LONGEST)]
@@ -44,6 +44,9 @@ _BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
     "count": (0, 10_000), "offset": (0, _WHOLE), "least": (0, _WHOLE), "backlog": (0, 1_000_000), "maximum": (0, 2**32 - 1),
     "ttl": (0, 86_400), "progress": (0, 1), "value": (0, _WHOLE), "offset_ms": (-LONGEST, LONGEST),
 }  # fmt: skip
+_LINES: Final = ("lines", "rules")
+"""Lists of text; all other ones are of names."""
+_LENGTHS: Final[Mapping[str, int]] = {"tags": MAX_TAGS, "throttles": MAX_THROTTLES, "depends": MAX_DEPENDS}
 ALIASES: Final[Mapping[str, str]] = {"limit_ms": "timeout", "max_ms": "max", "leases": "jobs"}
 """The names of fields here where they are not those of the command without `_ms`."""
 
@@ -63,15 +66,29 @@ class Part(NamedTuple):
     value: Value
 
 
-def constant(value: object) -> Part:
+def constant(fixed: object) -> Part:
     """Return the part of a field that requests do not have."""
-    return Part((), lambda _: value)
+
+    def value(_: Any) -> object:
+        return fixed
+
+    return Part((), value)
 
 
+def same(field: Field) -> Part:
+    """Return the part of a field that is in the request as it is in the command."""
+
+    def value(request: Any) -> object:
+        return getattr(request, field.name)
+
+    return Part((field,), value)
+
+
+_EMPTY_LIST: Final[Any] = msgspec.field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]
 NO_SPECIAL: Final[Mapping[str, Part]] = {}
 
 
-def parts_of(kind: type[msgspec.Struct], special: Mapping[str, Part]) -> list[Part]:
+def parts_of(kind: type[msgspec.Struct], special: Mapping[str, Part] = NO_SPECIAL) -> list[Part]:
     """Return the parts of a command class, or of a struct within one, in the order of its fields."""
     return [special.get(field.name) or _part(field) for field in msgspec.structs.fields(kind)]
 
@@ -102,11 +119,12 @@ def builder(kind: Callable[..., Any], parts: Sequence[Part]) -> Callable[[Any], 
 def _part(field: msgspec.structs.FieldInfo) -> Part:
     kind, name = field.type, field.encode_name
     if kind is Held or (_is_union(kind) and Lease in get_args(kind)):
-        return _lease
+        return _LEASE
     if kind is JobWithOptions or kind is ExtraOptions:
         return flattened(kind)
-    if _element(kind) in (Done, Lease):
-        return list_of(ALIASES.get(name, name), cast("type[msgspec.Struct]", _element(kind)))
+    element = _element(kind)
+    if element is Done or element is Lease:
+        return list_of(ALIASES.get(name, name), cast("type[msgspec.Struct]", element))
     if bytes in (kind, *get_args(kind)):
         return _data(field)
     if name.endswith("_ms") and int in (kind, *get_args(kind)):
@@ -114,10 +132,11 @@ def _part(field: msgspec.structs.FieldInfo) -> Part:
     return _plain(field)
 
 
-_lease: Final = Part(
-    (Field("jid", Name), Field("token", Annotated[int, Meta(ge=0, le=_WHOLE)])),
-    lambda request: Lease(check_name("jid", request.jid), request.token, getattr(request, "worker", "")),
-)
+def _lease_of(request: Any) -> Lease:
+    return Lease(check_name("jid", request.jid), request.token, getattr(request, "worker", ""))
+
+
+_LEASE: Final = Part((Field("jid", Name), Field("token", Annotated[int, Meta(ge=0, le=_WHOLE)])), _lease_of)
 
 
 def flattened(kind: type[msgspec.Struct], special: Mapping[str, Part] = NO_SPECIAL) -> Part:
@@ -126,16 +145,23 @@ def flattened(kind: type[msgspec.Struct], special: Mapping[str, Part] = NO_SPECI
     return Part(tuple(fields_of(parts)), builder(kind, parts))
 
 
-def list_of(
-    name: str, kind: type[msgspec.Struct], special: Mapping[str, Part] = NO_SPECIAL, *, required: bool = True
-) -> Part:
+@cache
+def _made(kind: type[msgspec.Struct]) -> tuple[type[msgspec.Struct], Callable[[Any], Any]]:
+    """Return the class of the objects that stand for a struct, and what makes one of the other."""
+    parts = parts_of(kind)
+    return request_type(kind.__name__, fields_of(parts)), builder(kind, parts)
+
+
+def list_of(name: str, kind: type[msgspec.Struct], *, required: bool = True) -> Part:
     """Return the part of a list of structs, which are objects in the request."""
-    parts = parts_of(kind, special)
-    element = request_type(kind.__name__, fields_of(parts))
-    make = builder(kind, parts)
-    default: Any = msgspec.NODEFAULT if required else msgspec.field(default_factory=list)
+    element, make = _made(kind)
+    default: Any = msgspec.NODEFAULT if required else _EMPTY_LIST
     typed: Any = Annotated[list[element], Meta(max_length=_MOST)]  # type: ignore[valid-type]
-    return Part((Field(name, typed, default),), lambda request: [make(one) for one in getattr(request, name)])
+
+    def value(request: Any) -> object:
+        return [make(one) for one in getattr(request, name)]
+
+    return Part((Field(name, typed, default),), value)
 
 
 # Data, times.
@@ -168,14 +194,14 @@ def _time(field: msgspec.structs.FieldInfo) -> Part:
         return KEEP
     low, high = _BOUNDS.get(field.encode_name, (0.0, LONGEST))
     kind: Any = Annotated[float, Meta(ge=low, le=high)]
-    default = field.default
-    if default is msgspec.NODEFAULT:
-        return Part((Field(name, kind),), lambda request: round(getattr(request, name) * 1000))
+    default: Any = field.default
 
     def value(request: Any) -> object:
         given = getattr(request, name)
         return None if given is None else round(given * 1000)
 
+    if default is msgspec.NODEFAULT:
+        return Part((Field(name, kind),), value)
     kind = kind | None if default is None else kind
     return Part((Field(name, kind, None if default is None else default / 1000),), value)
 
@@ -189,12 +215,12 @@ def _plain(field: msgspec.structs.FieldInfo) -> Part:
     if field.default_factory is not msgspec.NODEFAULT:
         default = msgspec.field(default_factory=field.default_factory)
     elif default == () and get_origin(field.type) is not tuple:
-        default = msgspec.field(default_factory=list)
+        default = _EMPTY_LIST
     if field.type is str and name not in _TEXTS:
         return Part((Field(name, kind, default),), _name(name))
-    if Names in (kind, *get_args(kind)):
+    if Sequence[str] in (field.type, *get_args(field.type)) and name not in _LINES:
         return Part((Field(name, kind, default),), _names(name))
-    return Part((Field(name, kind, default),), lambda request: getattr(request, name))
+    return same(Field(name, kind, default))
 
 
 def _name(name: str) -> Value:
@@ -221,7 +247,9 @@ def _typed(name: str, kind: Any, required: bool) -> Any:
     if kind is str:
         return str if name in _TEXTS else Name if required else Optional
     if get_origin(kind) is Sequence:
-        return Names if get_args(kind) == (str,) and name not in ("lines", "rules") else list[get_args(kind)]  # type: ignore[misc]
+        if get_args(kind) == (str,) and name not in _LINES:
+            return Annotated[list[Name], Meta(max_length=_LENGTHS.get(name, _MOST))]
+        return list[get_args(kind)]  # type: ignore[misc]
     if get_origin(kind) is Mapping:
         return dict[str, str]
     if kind in (int, float) and name in _BOUNDS:

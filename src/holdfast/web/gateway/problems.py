@@ -23,7 +23,7 @@ from holdfast.logs import logger
 from holdfast.printable import one_line
 from holdfast.web.gate import problem
 
-_KINDS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
+_KINDS: Final[tuple[tuple[type[HoldfastError], int, str], ...]] = (
     (LeaseLost, 409, "lease-lost"),
     (JobNotFound, 404, "job-not-found"),
     (OperationNotFound, 404, "not-found"),
@@ -70,12 +70,16 @@ def response_to(scope: Scope, error: Exception) -> Response:
         return _response(
             scope, 500, "error", "Something went wrong here; the log of the application has more.", {}
         )
-    status, kind = next((status, kind) for known, status, kind in _KINDS if isinstance(error, known))
+    status, kind = _kind_of(error)
     code = error.code if isinstance(error, Refused) else ""
     if code in _BAD:
         status, kind = 400, "bad-request"
     more = {"code": code} if code else {}
     return _response(scope, status, kind, one_line(str(error)), {}, **more)
+
+
+def _kind_of(error: Exception) -> tuple[int, str]:
+    return next((status, kind) for known, status, kind in _KINDS if isinstance(error, known))
 
 
 def _response(

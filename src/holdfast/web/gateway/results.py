@@ -1,6 +1,6 @@
 """The results of verbs as JSON: times in seconds, stored data unchanged, refusals as objects with `error`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -50,6 +50,32 @@ class LeasedJob(msgspec.Struct, frozen=True, gc=False):
     backoff: str | None
     failure: dict[str, Any] | None
     spawned_from: str
+
+
+class RefusedJob(msgspec.Struct, frozen=True):
+    """What one job of a batch was refused for; `code` is that of the core, if it has one."""
+
+    error: str
+    code: str = ""
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a job ended: `status` is open, done, failed, cancelled or gone. The others are empty where they say nothing."""
+
+    jid: str
+    status: str
+    result: Any = None
+    group: str = ""
+    message: str = ""
+    by: str = ""
+    at: float = 0.0
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """The jobs that could not be completed, by jid, and those that were leased."""
+
+    lost: Mapping[str, RefusedJob]
+    jobs: Sequence[LeasedJob]
 
 
 def leased(facts: JobFacts) -> LeasedJob:
@@ -116,19 +142,16 @@ def in_json(value: object) -> Any:
     return plain(value, raw)
 
 
-def failed(error: HoldfastError) -> dict[str, str]:
+def failed(error: HoldfastError) -> RefusedJob:
     """Return what one job of a batch was refused for."""
-    found = {"error": one_line(str(error))}
-    return {**found, "code": error.code} if isinstance(error, Refused) and error.code else found
+    return RefusedJob(one_line(str(error)), error.code if isinstance(error, Refused) else "")
 
 
-def outcome(jid: str, found: Outcome) -> dict[str, Any]:
-    """Return how a job ended: `open`, `done` with its result, `failed`, `cancelled` or `gone`."""
-    said: dict[str, Any] = {"jid": jid, "status": found.status}
-    if found.status == "done":
-        said["result"] = raw(found.result or b"")
-    elif isinstance(found.error, JobFailed):
-        said |= {"group": found.error.group, "message": found.error.message}
-    elif isinstance(found.error, JobCancelled):
-        said |= {"by": found.error.by, "at": found.error.at}
-    return said
+def outcome(jid: str, found: Outcome) -> Ended:
+    """Return how a job ended."""
+    error = found.error
+    if isinstance(error, JobFailed):
+        return Ended(jid, found.status, None, error.group, error.message)
+    if isinstance(error, JobCancelled):
+        return Ended(jid, found.status, by=error.by, at=error.at)
+    return Ended(jid, found.status, raw(found.result or b""))

@@ -1,0 +1,49 @@
+"""The gateway against a real store: by a client without a socket, and over HTTP."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from callers import TOKENS, Verbs, served
+from starlette.testclient import TestClient
+
+from holdfast import Client
+from holdfast.web import create_app
+from holdfast.web.auth import Tokens
+from holdfast.web.credentials import Credentials, hash_token, parsed_users
+from holdfast.web.sessions import Sessions
+
+
+def tokens(lines: dict[str, str] = TOKENS) -> Tokens:
+    """The users of a file; the token of each is its name."""
+    text = "\n".join(
+        f"{name}:{line.partition(':')[0]}:{hash_token(name)}{line[line.find(':') :] if ':' in line else ''}"
+        for name, line in lines.items()
+    )
+    return Tokens(Credentials(parsed_users(text, "users")), Sessions(b"x" * 32))
+
+
+@pytest.fixture
+def programs(client: Client) -> Iterator[Callable[..., Verbs]]:
+    """Make callers of an application of this test's namespace, with some options."""
+    with ExitStack() as stack:
+
+        def made(**options: Any) -> Verbs:
+            app = create_app(client, **{"auth": tokens(), **options})
+            return Verbs(stack.enter_context(TestClient(app, raise_server_exceptions=False)))
+
+        yield made
+
+
+@pytest.fixture
+def verbs(programs: Callable[..., Verbs]) -> Verbs:
+    """A caller of an application without options."""
+    return programs()
+
+
+@pytest.fixture
+def address(client: Client) -> Iterator[str]:
+    """The URL of the gateway of a server of this test's namespace."""
+    with served(create_app(client, auth=tokens())) as found:
+        yield found
