@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+import threading
 
 import pytest
 
 from holdfast import AsyncClient, Client
 from holdfast.commands.jobs import PutMany
 from holdfast.commands.operations import Act, OperationGet, OperationSet, Progress
+from holdfast.console.dry_run import DryRun
 from holdfast.console.handles import AsyncConsole, Console
 from holdfast.console.operation_spec import Spec, merged
-from holdfast.console.operations import LEASE_MS, DryRun, Running
+from holdfast.console.operations import LEASE_MS, Running
 from holdfast.errors import OperationNotFound, UsageError, WrongState
 from holdfast.testing.clock import StoppedClock
 
@@ -34,6 +36,45 @@ def failed(client: Client, count: int, group: str = "q-Error") -> list[str]:
 
 def run(console: Console, **spec: object) -> object:
     return console.run_operation(console.start_operation(Spec(**spec)))  # type: ignore[arg-type]
+
+
+def test_jobs_are_cancelled_with_all_that_wait_for_them(console: Console, client: Client) -> None:
+    parents = put(client, 3)
+    queue = client.queues["later"]
+    left = queue.put("k.K", {}, depends=parents)
+    right = queue.put("k.K", {}, depends=[left, parents[0]])
+    queue.put_many([("k.K", {})] * 600, depends=[right])
+    found = console.waiters(*parents, show=5)
+    assert (found.count, found.is_whole, len(found.first)) == (602, True, 5)
+    assert not any(result is True for _, result in console.act("cancel", *parents))
+    done = run(console, action="cancel", filter="queue:q", dependents=True)
+    assert (done.state, done.changed, done.refused) == ("done", 605, 0)  # type: ignore[attr-defined]
+    assert sum(one.depends + one.waiting for one in console.queues().rows) == 0
+    with pytest.raises(UsageError, match="only cancel and delete can include them, not retry"):
+        run(console, action="retry", filter="queue:q", dependents=True)
+
+
+def test_named_jobs_are_cancelled_with_all_that_wait_for_them(console: Console, client: Client) -> None:
+    [parent, other] = put(client, 2)
+    child = client.queues["later"].put("k.K", {}, depends=[parent, other])
+    results = console.act("cancel", parent, other, dependents=True)
+    assert next(jid for jid, _ in results) == child
+    assert [result for _, result in results] == [True] * 3
+
+
+def test_an_operation_begins_at_its_time_and_is_stopped_before(console: Console, client: Client) -> None:
+    put(client, 2)
+    later = console.now_ms() + 600_000
+    running = console.start_operation(Spec(action="cancel", filter="queue:q", starts_ms=later))
+    waiting = threading.Thread(target=console.run_operation, args=[running])
+    waiting.start()
+    assert console.stop_operation(running.id)
+    waiting.join(30)
+    assert not waiting.is_alive()
+    assert (console.operation(running.id).state, client.queues["q"].counts["waiting"]) == ("stopped", 2)
+    soon = console.now_ms() + 300
+    done = run(console, action="cancel", filter="queue:q", starts_ms=soon)
+    assert (done.changed, console.now_ms() >= soon) == (2, True)  # type: ignore[attr-defined]
 
 
 def test_a_dry_run_counts_and_shows_examples_and_changes_nothing(console: Console, client: Client) -> None:

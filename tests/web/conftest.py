@@ -31,7 +31,8 @@ def browse(client: Client) -> Iterator[Callable[..., TestClient]]:
     made: list[TestClient] = []
 
     def browsing(**options: Any) -> TestClient:
-        browser = TestClient(create_app(client, **options), headers=SAME_SITE, raise_server_exceptions=False)
+        app = create_app(client, **{"undo_seconds": 0, **options})
+        browser = TestClient(app, headers=SAME_SITE, raise_server_exceptions=False)
         browser.__enter__()  # one event loop for all of its requests
         made.append(browser)
         return browser

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import pytest
@@ -370,6 +371,41 @@ def test_a_value_that_is_missing_and_a_deletion_are_asked_for(web: TestClient, c
     assert client.jobs[jids[0]] is None
 
 
+def test_the_question_before_a_deletion_lists_the_jobs_that_wait(web: TestClient, client: Client) -> None:
+    [parent, other] = put(client, 2)
+    child = client.queues["later"].put("jobs.Child", {}, depends=[parent])
+    grandchild = client.queues["later"].put("jobs.Grandchild", {}, depends=[child])
+    asked = unescape(act(web, "cancel", jid=parent, confirm="button").text)
+    assert "2 other jobs wait for them" in asked
+    assert "Cancel the 2 jobs that wait for them too" in asked
+    assert child in asked
+    assert grandchild in asked
+    assert "the 2 jobs that wait" in unescape(act(web, "cancel", q="queue:mail").text)
+    assert api(web, "cancel", jid=[parent]).status_code == 409
+    assert act(web, "cancel", jid=parent, dependents="true", confirm="yes").status_code == 200
+    assert [client.jobs[jid] for jid in (parent, child, grandchild)] == [None] * 3
+    script = {"HX-Request": "true"}
+    alone = web.post("/act/jobs/cancel", data={"jid": other, "confirm": "button"}, headers=script)
+    assert "cancelled." in alone.text  # its button has asked
+
+
+def test_what_a_page_deletes_can_be_undone_for_a_while(browse: Browse, client: Client) -> None:
+    web = browse(undo_seconds=600)
+    jids = put(client, 2)
+    done = act(web, "cancel", jid=jids, confirm="yes")
+    assert "2 jobs: cancelled in 600 s." in unescape(done.text)
+    [found] = Console(client).operations()
+    assert (found.spec.action, found.state, found.looked) == ("cancel", "running", 0)
+    assert f'name="id" value="{found.id}"' in done.text
+    assert "begins in" in web.get(f"/operations/{found.id}").text
+    stopped = web.post("/api/v1/operations/stop", json={"id": found.id}).json()
+    assert stopped["text"] == "Undone: nothing was changed."
+    assert client.queues["mail"].counts["waiting"] == 2
+    assert (
+        web.post("/api/v1/jobs/cancel", json={"jid": jids}).json()["changed"] == 2
+    )  # programs are not asked
+
+
 def test_all_that_match_are_counted_before_they_are_changed(web: TestClient, client: Client) -> None:
     put(client, 30)
     asked = act(web, "move", q="queue:mail", jid="of the page")
@@ -427,7 +463,7 @@ def test_a_dependency_is_removed(web: TestClient, client: Client) -> None:
     assert client.jobs[child].state == "waiting"
     assert api(web, "undepend", jid=child, parent=[parent]).status_code == 409
     assert api(web, "undepend", jid="unknown", parent=[parent]).status_code == 404
-    assert api(web, "undepend", jid=child).status_code == 400
+    assert api(web, "undepend", jid=child).status_code == 409
 
 
 # Lists.

@@ -214,7 +214,7 @@ def test_without_script_lists_are_read_and_jobs_retried_by_whole_pages(
     page.locator(".bulk [data-verb=cancel]").click()
     expect(page.locator("main")).to_contain_text("Cancel this job?")
     page.locator("main .btn.bad").click()
-    expect(page.locator(".toast")).to_contain_text("cancelled.")
+    expect(page.locator(".toast")).to_contain_text("cancelled in 10 s")
 
 
 def test_pages_keep_their_last_numbers_while_the_store_is_away_and_recover(

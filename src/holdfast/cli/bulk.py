@@ -21,10 +21,11 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.tables import Listing, cut_line, echo_wrapped, new_line
 from holdfast.commands.operations import Action
+from holdfast.console.dry_run import DryRun
 from holdfast.console.filter_values import Exact
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import APPLIES, Spec
-from holdfast.console.operations import DryRun, Operation, Running
+from holdfast.console.operations import Operation, Running
 from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError, Refused, TransportError, UsageError
 
@@ -232,17 +233,18 @@ class Chosen:
         self.jids, self.filter, self.place = jids, filter or "", place
         self.rate, self.dry_run, self.yes, self.as_json = rate or 0.0, dry_run, yes, as_json
 
-    def apply(self, action: Action, value: str = "") -> int:
+    def apply(self, action: Action, value: str = "", *, dependents: bool = False) -> int:
         """Do it to the chosen jobs, and return the exit code."""
         with self.place.console() as console:
-            return self.apply_in(console, action, value)
+            return self.apply_in(console, action, value, dependents)
 
-    def apply_in(self, console: Console, action: Action, value: str = "") -> int:
+    def apply_in(self, console: Console, action: Action, value: str = "", dependents: bool = False) -> int:
         """Do it through a console that is open."""
         if self.jids and not self.dry_run:
-            return report_each(action, console.act(action, *self.jids, value=value), self.as_json)
+            results = console.act(action, *self.jids, value=value, dependents=dependents)
+            return report_each(action, results, self.as_json)
         filter = f"jid:{','.join(map(quoted, self.jids))}" if self.jids else self.filter
-        spec = Spec(action=action, filter=filter, value=value, rate=self.rate)
+        spec = Spec(action=action, filter=filter, value=value, rate=self.rate, dependents=dependents)
         return run_bulk(console, spec, yes=self.yes, dry_run=self.dry_run, as_json=self.as_json)
 
 

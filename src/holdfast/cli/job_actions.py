@@ -18,6 +18,8 @@ from holdfast.console.plain import stored
 from holdfast.errors import JobNotFound, Refused, UsageError
 from holdfast.models import JobFacts
 
+_dependents = click.option("--dependents", is_flag=True, help="The jobs that wait for these too.")
+
 
 @examples(
     "holdfast jobs retry JID",
@@ -43,26 +45,28 @@ def retry(chosen: Chosen, queue: str) -> int:
 
 @examples("holdfast jobs cancel JID", "holdfast jobs cancel --filter 'queue:mail tag:spring' --dry-run")
 @click.command()
+@_dependents
 @choice
-def cancel(chosen: Chosen) -> int:
+def cancel(chosen: Chosen, dependents: bool) -> int:
     """Delete jobs that have not ended; one that runs is stopped.
 
     This cannot be undone: `holdfast jobs export` keeps a copy first. Exit code 1 if one was refused: it is complete or does not
     exist, or others depend on it.
     """
-    return chosen.apply("cancel")
+    return chosen.apply("cancel", dependents=dependents)
 
 
 @examples("holdfast jobs delete JID", "holdfast jobs delete --filter 'state:failed failed>30d'")
 @click.command()
+@_dependents
 @choice
-def delete(chosen: Chosen) -> int:
+def delete(chosen: Chosen, dependents: bool) -> int:
     """Delete jobs that no worker runs. The same as cancel, which also stops running jobs; here these are refused.
 
     This cannot be undone: `holdfast jobs export` keeps a copy first. Completed jobs are deleted by age and number (settings
     jobs-history and jobs-history-count). Exit code 1 if one was refused.
     """
-    return chosen.apply("delete")
+    return chosen.apply("delete", dependents=dependents)
 
 
 @examples("holdfast jobs move slow JID", "holdfast jobs move slow --filter 'queue:mail klass:jobs.report'")

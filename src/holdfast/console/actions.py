@@ -24,6 +24,7 @@ from holdfast.commands.queues import (
 )
 from holdfast.commands.recurring import RecurCancel, RecurPause, RecurRun, RecurUpdate
 from holdfast.commands.workers import WorkerForget, WorkerQuiet
+from holdfast.console.dependents import with_dependents
 from holdfast.console.operation_spec import Spec, check_value, merged, patch_of
 from holdfast.console.queries import all_workers
 from holdfast.errors import CodecError, JobNotFound, Refused, UsageError, WrongState
@@ -57,6 +58,8 @@ def act(ask: Planner, who: str, spec: Spec, jids: Sequence[str]) -> Plan[list[tu
     """Change jobs. Returns for each jid True (changed), False (nothing to change), or why it was refused."""
     check_value(spec)
     names = list(dict.fromkeys(check_each("jid", jids)))
+    if spec.dependents:
+        names, _ = yield from with_dependents(ask, names)
     if spec.action == "data":
         return (yield from _patched(ask, who, names, spec.value))
     results: list[tuple[str, bool | Refused]] = []

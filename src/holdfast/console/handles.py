@@ -33,12 +33,13 @@ from holdfast.commands.recurring import RecurringFacts, RecurUpdate
 from holdfast.commands.topics import TopicCounts
 from holdfast.commands.workers import HeldJob, WorkerFacts
 from holdfast.console import actions, job_queries, namespace_queries, operations, queries, snooze
+from holdfast.console.dry_run import DryRun, dry_run
 from holdfast.console.filters import parse
 from holdfast.console.job_queries import FailureDetail, JobDetail
 from holdfast.console.metrics import MOST_QUEUES, Metric, figures, metrics
 from holdfast.console.named import NamedVerbs
 from holdfast.console.operation_spec import Spec
-from holdfast.console.operations import DryRun, Operation, Running
+from holdfast.console.operations import Operation, Running
 from holdfast.console.overview import Overview, overview, snoozed
 from holdfast.console.queries import Page, Throttle, WorkerDetail
 from holdfast.console.queue_verbs import QueueVerbs
@@ -221,13 +222,13 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
 
     @PlanMethod
     def act(
-        self, ask: Planner, action: Action, *jids: str, value: str = ""
+        self, ask: Planner, action: Action, *jids: str, value: str = "", dependents: bool = False
     ) -> Plan[list[tuple[str, bool | Refused]]]:
         """Change jobs: retry, move, cancel, delete, expire, run, delay, priority, retries, tag, untag, track or untrack.
 
-        `value`: see `Spec`. Returns for each jid True (changed), False (nothing to change) or why it was refused.
+        `value`, `dependents`: see `Spec`. Returns for each jid True (changed), False (nothing to change) or why it was refused.
         """
-        return actions.act(ask, self.actor, Spec(action=action, value=value), jids)
+        return actions.act(ask, self.actor, Spec(action=action, value=value, dependents=dependents), jids)
 
     @PlanMethod
     def edit(
@@ -309,7 +310,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
         self, ask: Planner, spec: Spec, most: int = MOST_LOOKED, on_page: Callable[[DryRun], None] = _ignore
     ) -> Plan[DryRun]:
         """Count the jobs that an operation would change, with examples; looks at up to `most` jobs."""
-        return (yield from operations.dry_run(ask, spec, (yield from _now(ask)), most, on_page))
+        return (yield from dry_run(ask, spec, (yield from _now(ask)), most, on_page))
 
     @PlanMethod
     def start_operation(self, ask: Planner, spec: Spec) -> Plan[Running]:
@@ -337,7 +338,14 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
         self, running: Running, on_step: Callable[[Running], None] = _ignore
     ) -> Steps[Operation]:
         """Run an operation to its end, or until somebody stops it. Each step is reported."""
-        begun, rate = time.monotonic(), running.spec.rate
+        now: int = (yield run_plan(self._client, _now)) if running.spec.starts_ms else 0
+        begun, rate = time.monotonic() + max(running.spec.starts_ms - now, 0) / 1000, running.spec.rate
+        while not running.is_over and begun > time.monotonic():
+            yield self._pause(min(begun - time.monotonic(), LONGEST_PAUSE))
+            try:
+                yield run_plan(self._client, operations.keep, running)
+            except WrongState:
+                running.is_over = True  # it was stopped before it began
         while not running.is_over:
             try:
                 yield run_plan(self._client, self._step, running)

@@ -22,6 +22,7 @@ from holdfast.commands.workers import WorkerFacts
 from holdfast.console import job_lists
 from holdfast.console.actions import by, edit_recurring
 from holdfast.console.configuration import ConfigurationVerbs
+from holdfast.console.dependents import Waiters, waiters_of
 from holdfast.console.failure_list import FailureList, failure_list
 from holdfast.console.filters import glob
 from holdfast.console.fleet import FleetVerbs
@@ -190,6 +191,11 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
     def family(self, ask: Planner, jid: str, most: int = job_lists.MOST_RELATIVES) -> Plan[job_lists.Family]:
         """The jobs around one that it depends on or that depend on it, over any number of steps, `most` at most."""
         return job_lists.family(ask, jid, most)
+
+    @PlanMethod
+    def waiters(self, ask: Planner, *jids: str, show: int = 10) -> Plan[Waiters]:
+        """How many jobs wait for some others and are not among them, over any number of steps, and the first of them."""
+        return waiters_of(ask, check_names("jid", jids, 1 << 20), check_whole("show", show, 0, MAX_BATCH))
 
     @CommandMethod
     def undepend(self, jid: str, *parents: str) -> Command[int]:

@@ -47,6 +47,7 @@ INVERSE: Final[Mapping[str, Action]] = {
     "delay": "run",
 }
 """The action that undoes each one that can be undone, with the value that the core noted."""
+DELETES: Final[Sequence[Action]] = ("cancel", "delete")
 _NEEDS_VALUE: Final = frozenset(("delay", "priority", "retries", "data", "tag", "untag"))
 
 
@@ -56,6 +57,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     `value` is a queue for move and retry ("": that of the job), a number for priority and retries, seconds for delay, tags
     separated by commas for tag and untag, and a JSON merge patch (RFC 7396) for data. `rate` is the largest number of
     changes a second, `most` that of jobs to change; 0 for any. `undoes` is the id of the operation that this one undoes.
+    With `dependents` the jobs that wait for a cancelled one are cancelled too. Nothing is changed before `starts_ms` (0: at once).
     """
 
     action: Action
@@ -67,6 +69,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     undoes: str = ""
     planned_ms: int = 0
     most: int = 0
+    dependents: bool = False
+    starts_ms: int = 0
 
     @property
     def query(self) -> Filter:
@@ -97,6 +101,8 @@ def check_value(spec: Spec) -> None:
     """Raise UsageError unless there is such an action, and it takes such a value."""
     if spec.action not in ACTIONS:
         raise UsageError(f"there is no action {spec.action!r:.80}: expected one of {', '.join(ACTIONS)}")
+    if spec.dependents and spec.action not in DELETES:
+        raise UsageError(f"dependents: only cancel and delete can include them, not {spec.action}")
     if spec.action in _NEEDS_VALUE and not spec.value:
         raise UsageError(f"{spec.action} needs a value")
     if spec.action in ("move", "retry", "fail"):
@@ -153,7 +159,7 @@ def merged(value: object, patch: object) -> object:
 
 def pairs_of(spec: Spec, rows: Sequence[JobRow]) -> list[tuple[str, str | bytes]]:
     """Return what an action gets for each job; data that cannot be read are left out."""
-    if spec.action in ("cancel", "delete"):  # children are mostly put later than their parents
+    if spec.action in DELETES:  # children are mostly put later than their parents
         return [(row.jid, "") for row in reversed(rows)]
     if spec.action != "data":
         return [(row.jid, "") for row in rows]

@@ -5,7 +5,6 @@ matches in the same call that notes how far it got. Whoever takes over continues
 """
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -13,6 +12,7 @@ import msgspec
 
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import (
+    MAX_CHANGED,
     Act,
     Audited,
     OperationDetail,
@@ -21,6 +21,7 @@ from holdfast.commands.operations import (
     OperationSet,
     Progress,
 )
+from holdfast.console.dependents import with_dependents
 from holdfast.console.filters import Filter
 from holdfast.console.operation_spec import APPLIES, INVERSE, Spec, check_spec, pairs_of
 from holdfast.console.search import (
@@ -41,7 +42,6 @@ from holdfast.wire.plans import Plan, Planner
 
 LEASE_MS: Final = 30_000
 """How long an operation is somebody's without a sign of progress."""
-EXAMPLES: Final = 10
 AT_ONCE: Final = 128
 """Jobs that one call changes, and that a chunk looks at, unless none of those before matched: then it looks at more."""
 
@@ -114,31 +114,6 @@ def operation_of(facts: OperationFacts, now_ms: int, detail: OperationDetail | N
     )
 
 
-class DryRun(msgspec.Struct):
-    """What an operation would change: how many jobs match, by state and queue, and examples.
-
-    `complete` is False where a match may be among the jobs that were not looked at; `refused` are jobs among them whose state does not allow it.
-    """
-
-    matched: int = 0
-    looked: int = 0
-    candidates: int = 0
-    index: str = ""
-    complete: bool = False
-    refused: int = 0
-    by_state: Counter[str] = msgspec.field(default_factory=Counter[str])
-    by_queue: Counter[str] = msgspec.field(default_factory=Counter[str])
-    examples: list[JobRow] = msgspec.field(default_factory=list[JobRow])
-
-    def add(self, rows: Sequence[JobRow], applies: Sequence[str] = STATES) -> None:
-        """Count some jobs; those in one of the states `applies` can be changed."""
-        self.matched += len(rows)
-        self.refused += sum(row.state not in applies for row in rows)
-        self.by_state.update(row.state for row in rows)
-        self.by_queue.update(row.queue for row in rows)
-        self.examples += rows[: EXAMPLES - len(self.examples)]
-
-
 Match = Callable[[JobRow], bool]
 
 
@@ -185,32 +160,6 @@ class Running(msgspec.Struct):
         self.changed += changed
         self.refused += sum(isinstance(one, Refused) for one in results)
         return changed
-
-
-def dry_run(ask: Planner, spec: Spec, now_ms: int, most: int, note: Callable[[DryRun], None]) -> Plan[DryRun]:
-    """Look at up to `most` jobs, and count those that an operation would change. Each page is given to `note`."""
-    query, applies = check_spec(spec).query, APPLIES.get(spec.action, STATES)
-    plan = yield from planned(ask, query, applies)
-    found, matches = DryRun(candidates=plan.candidates, index=plan.index), query.matcher(now_ms)
-    limit = spec.most or sys.maxsize
-    if plan.jids:
-        page = yield from by_jid(ask, plan, matches)
-        found.looked, found.complete = page.looked, True
-        found.add(page.jobs[:limit], applies)
-        return found
-    at, wants = Position(), wants_of(query, plan)
-    while found.looked < most:
-        some = yield from chunk(ask, plan, at, page_size(wants), wants)
-        if some is not None:
-            found.looked += some.page.looked
-            rows = [row for row in some.page.jobs if matches(row) and not _is_done(spec, row)]
-            found.add(rows[: limit - found.matched], applies)
-            note(found)
-            at = some.following
-        if some is None or not at.set or found.matched == limit:
-            found.complete = True
-            break
-    return found
 
 
 def start(ask: Planner, spec: Spec, runner: str, now_ms: int) -> Plan[Running]:
@@ -271,14 +220,14 @@ def _matching(running: Running, some: Chunk, most: int) -> tuple[list[JobRow], i
     """Return the first `most` jobs of a page that match, how many were looked at for them, and the place behind these."""
     rows: list[JobRow] = []
     for looked, (row, score) in enumerate(zip(some.page.jobs, some.page.scores, strict=True), 1):
-        if running.matches(row) and not _is_done(running.spec, row):
+        if running.matches(row) and not is_done(running.spec, row):
             rows.append(row)
             if len(rows) == most and row is not some.page.jobs[-1]:
                 return rows, looked, some.behind(row, score)
     return rows, some.page.looked, some.following
 
 
-def _is_done(spec: Spec, row: JobRow) -> bool:
+def is_done(spec: Spec, row: JobRow) -> bool:
     """Return whether a move leaves a job alone: it waits in that queue already, or came into it since the beginning.
 
     So a job that was moved is not moved again where the filter matches that queue too.
@@ -304,26 +253,34 @@ def _act(
     ask: Planner, running: Running, looked: int, rows: Sequence[JobRow], following: Position
 ) -> Plan[int]:
     pairs = pairs_of(running.spec, rows)
+    if running.spec.dependents and rows:
+        family, _ = yield from with_dependents(ask, [row.jid for row in rows])
+        pairs = [(jid, "") for jid in family]
     if len(pairs) >= running.room:
         following = Position()
-    cursor = str(following if following.set else _END)
-    progress = Progress(running.id, running.runner, LEASE_MS, cursor, looked, len(pairs))
-    command = Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress)
-    changed = running.note(looked, (yield from change_all(ask, command)))
+    changed = 0
+    while len(pairs) > MAX_CHANGED:  # which only families are
+        some, pairs = pairs[:MAX_CHANGED], pairs[MAX_CHANGED:]
+        changed += yield from _send(ask, running, some, str(running.at), 0)
+    changed += yield from _send(ask, running, pairs, str(following if following.set else _END), looked)
     running.at = following
     if not running.at.set:
         yield from _finish(ask, running)
     return changed
 
 
+def _send(
+    ask: Planner, running: Running, pairs: Sequence[tuple[str, str | bytes]], cursor: str, looked: int
+) -> Plan[int]:
+    progress = Progress(running.id, running.runner, LEASE_MS, cursor, looked, len(pairs))
+    command = Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress)
+    return running.note(looked, (yield from change_all(ask, command)))
+
+
 def keep(ask: Planner, running: Running) -> Plan[object]:
-    """Renew the lease of an operation that makes a pause."""
-    at = str(running.at) if running.looked else ""
-    return (
-        yield from ask(
-            Act(running.spec.action, (), operation=Progress(running.id, running.runner, LEASE_MS, at))
-        )
-    )
+    """Renew the lease of an operation that makes a pause. Raises WrongState if it was stopped or taken over."""
+    progress = Progress(running.id, running.runner, LEASE_MS, str(running.at))
+    return (yield from ask(Act(running.spec.action, (), operation=progress)))
 
 
 def _jid_step(ask: Planner, running: Running, count: int) -> Plan[int]:

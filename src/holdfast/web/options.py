@@ -22,6 +22,7 @@ class AppOptions(TypedDict, total=False):
     environment: str
     accent: str
     live: Live
+    undo_seconds: float
     hosts: Sequence[str]
     trusted_proxies: Sequence[str]
     frame_ancestors: Sequence[str]
@@ -34,7 +35,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     `auth`: see `holdfast.web.auth`. `read_only`: nothing can be changed. `redact`: paths in the data of jobs (`*.password`) and,
     behind `re:`, patterns of text that are masked. `environment` is shown beside the name, `accent` is its colour (`#0b6b5d`).
-    `live`: how pages update themselves. `hosts`: the names under which the application may be reached, others are refused;
+    `live`: how pages update themselves. `undo_seconds`: after so many seconds jobs that
+    a page cancels are cancelled; until then that can be undone (0: at once). `hosts`: the names under which the application may be reached, others are refused;
     none: any name, where users have to log in. `trusted_proxies`: addresses whose `X-Forwarded-Proto` and
     `X-Forwarded-Prefix` (a path that the server in front removes) count.
     `frame_ancestors`: origins that may show the pages in a frame. `parts`: what is served, all by default; what is not is 404.
@@ -47,6 +49,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     environment: str = ""
     accent: str = ""
     live: Live = "stream"
+    undo_seconds: float = 10.0
     hosts: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
     frame_ancestors: tuple[str, ...] = ()

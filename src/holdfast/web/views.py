@@ -85,7 +85,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked before an action: a dialog. With `fields` and `confirm` set, the action is run.
 
     `word` has to be typed. `details` are lines below the text: what would change, and what would be refused. `diff` are
-    two JSON values to compare, `inputs` what is asked for: label, name and value of each field.
+    two JSON values to compare, `inputs` what is asked for: label, name and value of each field; `choices` are boxes to tick: label
+    and name. `examples` are jobs, named by `listed`.
     """
 
     title: str
@@ -96,6 +97,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     diff: tuple[Any, ...] = ()
     word: str = ""
     inputs: tuple[tuple[str, str, str], ...] = ()
+    choices: tuple[tuple[str, str], ...] = ()
+    listed: str = ""
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):

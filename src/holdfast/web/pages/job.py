@@ -20,7 +20,7 @@ from holdfast.errors import HoldfastError, JobNotFound, UsageError
 from holdfast.models import JobFacts
 from holdfast.web.context import Context
 from holdfast.web.gate import wants_json
-from holdfast.web.pages.job_actions import digest_of
+from holdfast.web.pages.job_edits import digest_of
 from holdfast.web.pages.job_facts import (
     Fix,
     Moment,
@@ -164,7 +164,7 @@ async def _job(ctx: Context, found: JobDetail, query: JobQuery) -> JobPage:
         error=last_line(facts.failure.message) if facts.failure else "",
         log=tuple(logged(facts)[-200:]),
         moments=moments_of(facts),
-        actions=actions_of(facts.state),
+        actions=actions_of(facts, ctx.now_ms),
         fixes=fixes_of(shown),
         recipes=_recipes(ctx, facts),
         similar=_similar(facts),
@@ -194,10 +194,15 @@ async def _recurring(ctx: Context, found: RecurringFacts, query: JobQuery) -> Jo
 async def _gone(ctx: Context, jid: str, query: JobQuery, error: JobNotFound) -> JobPage:
     outcome: Outcome = await ctx.console.outcome(jid)
     page = await ctx.console.audit(limit=_AUDITED)
-    lines = tuple(line for line in page.rows if line.target == jid)
+    lines = tuple(line for line in page.rows if line.target == jid or _names(line, jid))
     text = str(error).removeprefix(f"{jid}: ").removeprefix("HF_JOB_NOT_FOUND ")
     gone = Gone(text, outcome.result, lines)
     return JobPage(ctx.now_ms, jid, query, gone=ctx.site.mask.within(gone))
+
+
+def _names(line: AuditLine, jid: str) -> bool:
+    """Return whether a line is about an operation on some jobs that it names, this one among them."""
+    return line.what.startswith("bulk ") and jid in line.detail
 
 
 async def _queues(ctx: Context) -> tuple[str, ...]:
@@ -246,7 +251,7 @@ def _recipes(ctx: Context, facts: JobFacts) -> tuple[Recipe, ...]:
     copied = [
         one
         for one in ("retry", "run", "expire", "cancel", "delete", "track")
-        if one in actions_of(facts.state)
+        if one in actions_of(facts, ctx.now_ms)
     ]
     return (*(recipe(ctx, one, facts.jid) for one in copied), recipe(ctx, "move", facts.jid, facts.queue))
 

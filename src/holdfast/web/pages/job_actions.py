@@ -1,23 +1,21 @@
-"""What is done to jobs: by jid, or to all that a filter matches, after a dry run; and to the data and dependencies of one."""
+"""What is done to jobs: by jid, or to all that a filter matches, after a dry run."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 from starlette.exceptions import HTTPException
 
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import Action
+from holdfast.console.dry_run import DryRun
 from holdfast.console.filters import term
-from holdfast.console.job_queries import JobDetail
 from holdfast.console.operation_spec import ACTIONS as JOB_ACTIONS
-from holdfast.console.operation_spec import INVERSE, Spec, check_spec, merged, patch_of
-from holdfast.console.operations import DryRun
-from holdfast.console.plain import stored
-from holdfast.errors import Refused, UsageError, WrongState
+from holdfast.console.operation_spec import DELETES as _DELETES
+from holdfast.console.operation_spec import INVERSE, Spec, check_spec
+from holdfast.errors import Refused, UsageError
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, Question, Refusal, Repeal, View
 
@@ -28,7 +26,8 @@ _WORDS_FROM: Final = 1000
 _MOST_LOOKED: Final = 100_000
 """Jobs that a dry run of a page looks at."""
 _REPORTED: Final = 20
-_DELETES: Final = ("cancel", "delete")
+_BY_BUTTON: Final = "button"
+"""What confirms a button that asks by its own label, which it does where there is a script."""
 _NAMES: Final[Mapping[str, str]] = {
     "run": "run now",
     "expire": "time out",
@@ -74,7 +73,8 @@ _ANY_VALUE: Final[Mapping[str, str]] = {
 class Change(Body, frozen=True, kw_only=True):
     """Jobs by jid, or all that the filter `q` matches; `value` of the action; `rate` in changes a second (0: any).
 
-    A form may have both: then the filter counts, for it means "all that match".
+    A form may have both: then the filter counts, for it means "all that match". With `dependents` the jobs that wait for those that
+    are cancelled or deleted are so too; else jobs that others wait for are left alone.
     """
 
     jid: list[str] = []
@@ -82,6 +82,7 @@ class Change(Body, frozen=True, kw_only=True):
     value: str = ""
     rate: float = 0.0
     dry_run: bool = False
+    dependents: bool = False
 
 
 def named(action: str) -> str:
@@ -99,15 +100,23 @@ async def change(action: Action, ctx: Context, body: Change) -> Done | Question:
         return await _change_matching(action, ctx, body)
     if body.dry_run:
         raise UsageError("dry_run: expected a filter q, got jids")
-    question = _question_of_some(action, ctx, body)
-    return question or await _change_some(action, ctx, body, list(dict.fromkeys(body.jid)))
+    jids = list(dict.fromkeys(body.jid))
+    question = await _question_of_some(action, ctx, body, jids)
+    return question or await _change_some(action, ctx, body, jids)
 
 
 # All that a filter matches.
 
 
 async def _change_matching(action: Action, ctx: Context, body: Change) -> Done | Question:
-    spec = Spec(action=action, filter=body.q, value=body.value, rate=body.rate, who=ctx.user.name)
+    spec = Spec(
+        action=action,
+        filter=body.q,
+        value=body.value,
+        rate=body.rate,
+        who=ctx.user.name,
+        dependents=body.dependents,
+    )
     if body.dry_run:
         dry = await ctx.console.dry_run(spec, most=_MOST_LOOKED)
         return Done(text=_of_dry_run(action, dry), changed=0, result=ctx.site.mask.within(dry))
@@ -119,6 +128,9 @@ async def _change_matching(action: Action, ctx: Context, body: Change) -> Done |
         page = await ctx.console.jobs(str(check_spec(spec).query), limit=_INLINE)
         if not page.cursor:
             return await _change_some(action, ctx, body, [row.jid for row in page.jobs])
+    if _is_undoable(action, ctx, body):
+        done = await _delete_later(ctx, spec, f"All jobs that match {body.q!r:.200}")
+        return msgspec.structs.replace(done, place=ctx.path("operations", done.operation))
     id = await ctx.site.operations.start(ctx.console, spec)
     return Done(
         text=f"Started: {named(action)} all jobs that match {body.q!r:.200}.",
@@ -126,6 +138,25 @@ async def _change_matching(action: Action, ctx: Context, body: Change) -> Done |
         operation=id,
         keys=("operations",),
         place=ctx.path("operations", id),
+    )
+
+
+def _is_undoable(action: Action, ctx: Context, body: Change) -> bool:
+    """Return whether jobs are deleted after a while, in which that can be undone: for people, not for programs."""
+    return action in _DELETES and body.confirm != "api" and ctx.site.options.undo_seconds > 0
+
+
+async def _delete_later(ctx: Context, spec: Spec, what: str) -> Done:
+    """Note an operation that deletes jobs, and begins when it cannot be undone any more."""
+    seconds = ctx.site.options.undo_seconds
+    starts_ms = await ctx.console.now_ms() + round(seconds * 1000)
+    id = await ctx.site.operations.start(ctx.console, msgspec.structs.replace(spec, starts_ms=starts_ms))
+    return Done(
+        text=f"{what}: {_DONE[spec.action]} in {seconds:g} s.",
+        changed=0,
+        keys=("operations",),
+        operation=id,
+        undo=Repeal("operations", "stop", {"id": id}),
     )
 
 
@@ -155,10 +186,8 @@ async def _question_of_all(ctx: Context, spec: Spec) -> Question:
     details += [f"{count:,} in queue {queue}" for queue, count in dry.by_queue.most_common(5)]
     if dry.refused:
         details.append(f"{dry.refused:,} are left alone: their state does not allow it")
-    if spec.action in _DELETES:
-        details.append("This cannot be undone. Jobs that others depend on are left alone.")
     many = dry.matched - dry.refused > _WORDS_FROM or not dry.complete
-    return Question(
+    question = Question(
         title=f"{named(spec.action).capitalize()} {_counted(dry)} jobs?",
         text=f"Filter: {spec.filter}. {dry.looked:,} jobs were looked at ({dry.index}).",
         button=f"{named(spec.action).capitalize()} {_counted(dry)} jobs",
@@ -166,6 +195,30 @@ async def _question_of_all(ctx: Context, spec: Spec) -> Question:
         examples=tuple(dry.examples),
         word=spec.action if spec.action in _DELETES and many else "",
         inputs=_inputs(spec.action, spec.value),
+    )
+    if spec.action not in _DELETES:
+        return question
+    page = await ctx.console.jobs(str(check_spec(spec).query), limit=_INLINE)
+    jids = () if page.cursor else [row.jid for row in page.jobs]
+    return await _with_waiters(ctx, spec.action, question, jids)
+
+
+async def _with_waiters(ctx: Context, action: Action, question: Question, jids: Sequence[str]) -> Question:
+    """Return a question before jobs are deleted with those that wait for them (of no jids: they are too many to look)."""
+    seconds = ctx.site.options.undo_seconds
+    undo = f"It can be undone for {seconds:g} s." if seconds else "It cannot be undone."
+    found = await ctx.console.waiters(*jids) if jids else None
+    if found is not None and not found.count:
+        return msgspec.structs.replace(question, details=(*question.details, undo))
+    count = f"{found.count:,}{'' if found.is_whole else ' or more'}" if found else ""
+    others = f"the {count} jobs" if found and found.count > 1 else "the job" if found else "all jobs"
+    wait = "wait" if found is None or found.count > 1 else "waits"
+    return msgspec.structs.replace(
+        question,
+        details=(*question.details, "Jobs that others wait for are left alone, unless those go too.", undo),
+        choices=((f"{named(action).capitalize()} {others} that {wait} for them too", "dependents"),),
+        examples=ctx.site.mask.within(found.first) if found else question.examples,
+        listed=f"{count} other {'jobs wait' if found.count > 1 else 'job waits'} for them" if found else "",
     )
 
 
@@ -179,31 +232,41 @@ def _inputs(action: str, value: str) -> tuple[tuple[str, str, str], ...]:
 # Some jobs.
 
 
-def _question_of_some(action: Action, ctx: Context, body: Change) -> Question | None:
-    """Return the question before a change of some jobs, None where there is nothing to ask.
-
-    With a script the buttons ask by themselves before jobs are deleted.
-    """
-    inputs, count = _inputs(action, body.value), len(body.jid)
-    deletes = action in _DELETES and "hx-request" not in ctx.request.headers
-    if body.confirm or not (inputs or deletes or count > _INLINE):
+async def _question_of_some(
+    action: Action, ctx: Context, body: Change, jids: Sequence[str]
+) -> Question | None:
+    """Return the question before a change of some jobs, None where there is nothing to ask."""
+    inputs, count = _inputs(action, body.value), len(jids)
+    deletes = action in _DELETES
+    if body.confirm not in ("", _BY_BUTTON) or not (inputs or deletes or count > _INLINE):
         return None
     jobs = "this job" if count == 1 else f"{count} jobs"
-    details = ("This cannot be undone. Jobs that others depend on are left alone.",) if deletes else ()
-    return Question(
+    question = Question(
         title=f"{named(action).capitalize()} {jobs}?",
-        text=", ".join(body.jid[:5]) + (f" and {count - 5} more" if count > 5 else ""),
+        text=", ".join(jids[:5]) + (f" and {count - 5} more" if count > 5 else ""),
         button=f"{named(action).capitalize()} {jobs}",
-        details=details,
         inputs=inputs,
     )
+    if not deletes:
+        return question
+    question = await _with_waiters(ctx, action, question, jids)
+    was_asked = body.confirm == _BY_BUTTON and "hx-request" in ctx.request.headers
+    return None if was_asked and not question.choices else question
 
 
 async def _change_some(action: Action, ctx: Context, body: Change, jids: Sequence[str]) -> Done:
     if not jids:
         return Done(text="No job matches.", changed=0)
+    if _is_undoable(action, ctx, body):
+        with suppress(UsageError):  # the names are too long for a filter: then it is done at once
+            spec = Spec(
+                action=action, filter=term("jid", *jids), who=ctx.user.name, dependents=body.dependents
+            )
+            check_spec(spec)
+            what = f"Job {jids[0][:9]}" if len(jids) == 1 else f"{len(jids):,} jobs"
+            return await _delete_later(ctx, spec, what)
     before = await _before(action, ctx, jids)
-    results = await ctx.console.act(action, *jids, value=body.value)
+    results = await ctx.console.act(action, *jids, value=body.value, dependents=body.dependents)
     refused = tuple(Refusal(jid, str(why)) for jid, why in results if isinstance(why, Refused))
     if refused and len(results) == 1:
         raise next(why for _, why in results if isinstance(why, Refused))
@@ -258,101 +321,6 @@ def _repeal(action: Action, changed: list[str], body: Change, before: Sequence[J
     return None
 
 
-# The data and the dependencies of one job.
-
-
-class Edit(Body, frozen=True, kw_only=True):
-    """New data of a job as JSON, or a merge patch; `seen` is the digest of the data that the change was made of.
-
-    `then` puts the job to work again: `retry` a failed one, `move` into `queue` ("": its own).
-    """
-
-    jid: str
-    data: str = ""
-    patch: str = ""
-    seen: str = ""
-    then: Literal["", "retry", "move"] = ""
-    queue: str = ""
-
-
-def digest_of(data: bytes) -> str:
-    """Return the digest of the data of a job, by which a form names what it shows."""
-    return hashlib.sha256(data).hexdigest()[:16]
-
-
-async def edit(ctx: Context, body: Edit) -> Done | Question:
-    """Change the data of a job that does not run, after its difference was shown; and put it to work again if asked."""
-    found = await ctx.console.job(body.jid)
-    if not isinstance(found, JobDetail):
-        raise UsageError("this is a recurring job: change it on its page")
-    data = found.facts.data
-    if body.seen and body.seen != digest_of(data):
-        raise WrongState(f"the data of {body.jid} was changed meanwhile", "HF_WRONG_STATE")
-    new = _new_data(ctx, body, data)
-    if not body.confirm:
-        return _question_of_edit(body, ctx.data(data), ctx.site.mask(new))
-    changed = await ctx.console.edit(body.jid, new, seen=data)
-    again = await _put_again(ctx, body)
-    text = "The data were changed" if changed else "The data stayed as they are"
-    return Done(
-        text=f"Job {body.jid[:9]}: {text}{again}.",
-        changed=int(changed or bool(again)),
-        keys=("jobs", "failed", "queues", f"job:{body.jid}"),
-    )
-
-
-async def _put_again(ctx: Context, body: Edit) -> str:
-    if not body.then:
-        return ""
-    [(_, result)] = await ctx.console.act(body.then, body.jid, value=body.queue)
-    if isinstance(result, Refused):
-        raise result
-    return ", and the job waits again" if result else ""
-
-
-def _new_data(ctx: Context, body: Edit, data: bytes) -> Any:
-    """Return the new data. Raises UsageError for what is no JSON, and where the form could not show all of them."""
-    if bool(body.data) == bool(body.patch):
-        raise UsageError("expected either data or a patch")
-    if body.patch:
-        return merged(stored(data), patch_of(body.patch))
-    if ctx.data(data) != stored(data):
-        raise UsageError("parts of these data are masked here: change them by a merge patch")
-    try:
-        return json.loads(body.data)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"data: this is no JSON: {error}") from None
-
-
-def _question_of_edit(body: Edit, before: Any, after: Any) -> Question:
-    queue = f"queue {body.queue}" if body.queue else "its queue"
-    then = {"": "", "retry": " and retry it", "move": f" and put it into {queue}"}[body.then]
-    return Question(
-        title=f"Change the data of this job{then}?",
-        text="The data stay as they are." if before == after else "This is what changes.",
-        button="Save and requeue" if body.then else "Save",
-        diff=() if before == after else (before, after),
-    )
-
-
-class Undepend(Body, frozen=True, kw_only=True):
-    """Jobs that a job waits for no longer; none: all that it waits for."""
-
-    jid: str
-    parent: list[str] = []
-
-
-async def undepend(ctx: Context, body: Undepend) -> Done:
-    """Let a job wait for some jobs no longer."""
-    await ctx.console.undepend(body.jid, *body.parent)
-    others = f"{len(body.parent)} jobs" if body.parent else "other jobs"
-    named_one = body.parent[0][:9] if len(body.parent) == 1 else others
-    return Done(
-        text=f"Job {body.jid[:9]} waits for {named_one} no longer.",
-        keys=("jobs", "queues", *(f"job:{jid}" for jid in (body.jid, *body.parent))),
-    )
-
-
 VIEWS: Final[tuple[View, ...]] = ()
 ACTIONS: Final = (
     *(
@@ -364,9 +332,5 @@ ACTIONS: Final = (
             summary=f"{named(action).capitalize()} jobs.",
         )
         for action in JOB_ACTIONS
-    ),
-    ActionRoute(noun="jobs", verb="edit", body=Edit, run=edit, summary="Change the data of a job."),
-    ActionRoute(
-        noun="jobs", verb="undepend", body=Undepend, run=undepend, summary="Remove dependencies of a job."
     ),
 )

@@ -51,11 +51,16 @@ _ALWAYS: Final = ("move", "track", "tag")
 _BY_STATE: Final = ("retry", "run", "expire", "delay", "priority", "retries", "data", "cancel", "delete")
 
 
-def actions_of(state: str) -> tuple[str, ...]:
-    """Return the actions that make sense in a state: a failed job is deleted, any other open one cancelled."""
+def actions_of(facts: JobFacts, now_ms: int) -> tuple[str, ...]:
+    """Return the actions that make sense for a job: a failed one is deleted, any other open one cancelled.
+
+    A job whose lease has ended can be failed.
+    """
+    state = facts.state
     found = [action for action in _BY_STATE if state in APPLIES[action]]
     found.remove("cancel" if state == "failed" else "delete") if {"cancel", "delete"} <= set(found) else None
-    return (*found, *(["fail"] if state == "stalled" else []), *_ALWAYS)
+    is_lost = state == "running" and 0 < facts.expires_ms <= now_ms
+    return (*found, *(["fail"] if is_lost else []), *_ALWAYS)
 
 
 _STATE_AFTER: Final[Mapping[str, str]] = {

@@ -141,9 +141,13 @@ def _keys(*ids: str) -> tuple[str, ...]:
 
 async def stop(ctx: Context, body: OneOperation) -> Done:
     """Stop an operation after the jobs that it changes at this moment."""
-    await ctx.console.operation(body.id)
+    before = await ctx.console.operation(body.id)
     was_running = await ctx.console.stop_operation(body.id)
-    text = "Operation stopped; it can be resumed." if was_running else "The operation was not running."
+    text = (
+        "Operation stopped; it can be resumed." if was_running else f"Nothing to stop: it is {before.state}."
+    )
+    if was_running and before.spec.starts_ms and not before.looked:
+        text = "Undone: nothing was changed."
     return Done(text=text, changed=int(was_running), keys=_keys(body.id), operation=body.id)
 
 

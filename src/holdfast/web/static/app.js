@@ -468,7 +468,7 @@ function watchToasts() {
     if (toasts.childElementCount) toasts.showPopover();
     for (const one of $$("[data-toast]:not([data-timed])", toasts)) {
       one.dataset.timed = "";
-      if (one.dataset.toast !== "failed") setTimeout(expire, 6000, one);
+      if (one.dataset.toast !== "failed") setTimeout(expire, $("form", one) ? 10_000 : 6000, one); // an undo is possible for ten seconds
     }
   };
   toasts.popover = "manual";

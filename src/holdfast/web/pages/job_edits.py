@@ -1,0 +1,113 @@
+"""The data and the dependencies of one job: what is done to them."""
+
+import hashlib
+import json
+from typing import Any, Final, Literal
+
+from holdfast.console.job_queries import JobDetail
+from holdfast.console.operation_spec import merged, patch_of
+from holdfast.console.plain import stored
+from holdfast.errors import Refused, UsageError, WrongState
+from holdfast.web.context import Context
+from holdfast.web.views import ActionRoute, Body, Done, Question, View
+
+
+class Edit(Body, frozen=True, kw_only=True):
+    """New data of a job as JSON, or a merge patch; `seen` is the digest of the data that the change was made of.
+
+    `then` puts the job to work again: `retry` a failed one, `move` into `queue` ("": its own).
+    """
+
+    jid: str
+    data: str = ""
+    patch: str = ""
+    seen: str = ""
+    then: Literal["", "retry", "move"] = ""
+    queue: str = ""
+
+
+def digest_of(data: bytes) -> str:
+    """Return the digest of the data of a job, by which a form names what it shows."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+async def edit(ctx: Context, body: Edit) -> Done | Question:
+    """Change the data of a job that does not run, after its difference was shown; and put it to work again if asked."""
+    found = await ctx.console.job(body.jid)
+    if not isinstance(found, JobDetail):
+        raise UsageError("this is a recurring job: change it on its page")
+    data = found.facts.data
+    if body.seen and body.seen != digest_of(data):
+        raise WrongState(f"the data of {body.jid} was changed meanwhile", "HF_WRONG_STATE")
+    new = _new_data(ctx, body, data)
+    if not body.confirm:
+        return _question_of_edit(body, ctx.data(data), ctx.site.mask(new))
+    changed = await ctx.console.edit(body.jid, new, seen=data)
+    again = await _put_again(ctx, body)
+    text = "The data were changed" if changed else "The data stayed as they are"
+    return Done(
+        text=f"Job {body.jid[:9]}: {text}{again}.",
+        changed=int(changed or bool(again)),
+        keys=("jobs", "failed", "queues", f"job:{body.jid}"),
+    )
+
+
+async def _put_again(ctx: Context, body: Edit) -> str:
+    if not body.then:
+        return ""
+    [(_, result)] = await ctx.console.act(body.then, body.jid, value=body.queue)
+    if isinstance(result, Refused):
+        raise result
+    return ", and the job waits again" if result else ""
+
+
+def _new_data(ctx: Context, body: Edit, data: bytes) -> Any:
+    """Return the new data. Raises UsageError for what is no JSON, and where the form could not show all of them."""
+    if bool(body.data) == bool(body.patch):
+        raise UsageError("expected either data or a patch")
+    if body.patch:
+        return merged(stored(data), patch_of(body.patch))
+    if ctx.data(data) != stored(data):
+        raise UsageError("parts of these data are masked here: change them by a merge patch")
+    try:
+        return json.loads(body.data)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"data: this is no JSON: {error}") from None
+
+
+def _question_of_edit(body: Edit, before: Any, after: Any) -> Question:
+    queue = f"queue {body.queue}" if body.queue else "its queue"
+    then = {"": "", "retry": " and retry it", "move": f" and put it into {queue}"}[body.then]
+    return Question(
+        title=f"Change the data of this job{then}?",
+        text="The data stay as they are." if before == after else "This is what changes.",
+        button="Save and requeue" if body.then else "Save",
+        diff=() if before == after else (before, after),
+    )
+
+
+class Undepend(Body, frozen=True, kw_only=True):
+    """Jobs that a job waits for no longer; none: all that it waits for."""
+
+    jid: str
+    parent: list[str] = []
+
+
+async def undepend(ctx: Context, body: Undepend) -> Done:
+    """Let a job wait for some jobs no longer."""
+    await ctx.console.undepend(body.jid, *body.parent)
+    others = f"{len(body.parent)} jobs" if body.parent else "other jobs"
+    named_one = body.parent[0][:9] if len(body.parent) == 1 else others
+    return Done(
+        text=f"Job {body.jid[:9]} waits for {named_one} no longer.",
+        keys=("jobs", "queues", *(f"job:{jid}" for jid in (body.jid, *body.parent))),
+    )
+
+
+VIEWS: Final[tuple[View, ...]] = ()
+ACTIONS: Final = (
+    ActionRoute(noun="jobs", verb="edit", body=Edit, run=edit, summary="Change the data of a job."),
+    ActionRoute(
+        noun="jobs", verb="undepend", body=Undepend, run=undepend, summary="Remove dependencies of a job."
+    ),
+)
