@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Client
+from holdfast.console.filter_values import FIELDS
 from holdfast.console.handles import Console
 from holdfast.web import User
 from holdfast.web.pages.job_facts import arguments_of, moments_of
@@ -502,3 +503,17 @@ def test_a_tag_has_a_page_with_its_total(web: TestClient, client: Client) -> Non
     assert "30 jobs have this tag" in page
     assert "1–25 of 30" in page
     assert web.get("/api/v1/tags/vip").json()["total"] == 30
+
+
+def test_the_help_of_filters_has_each_field_and_names_of_this_namespace(
+    web: TestClient, client: Client
+) -> None:
+    put(client, queue="a queue", tags=["vip"])
+    found = web.get("/api/v1/filter").json()
+    assert {one["name"] for one in found["fields"]} == set(FIELDS)
+    assert found["values"]["queue"] == ['"a queue"']
+    assert found["values"]["tag"] == ["vip"]
+    assert "failed" in found["values"]["state"]
+    page = web.get("/filter").text
+    assert all(field.meaning[1:] in page for field in FIELDS.values())
+    assert web.get("/jobs", params={"q": f"queue:{found['values']['queue'][0]}"}).text.count("jobs.Send") > 0

@@ -42,7 +42,7 @@ PAGES = {
     "queue-mailers": "/queues/mailers", "queue-scheduled-jobs": "/queues/mailers?tab=scheduled", "queue-throttled-jobs": "/queues/billing?tab=throttled",
     "queue-depends-jobs": "/queues/search-index?tab=depends", "queue-stalled-jobs": "/queues/reports?tab=stalled", "queue-recurring-jobs": "/queues/reports?tab=recurring", "queue-paused": "/queues/nightly",
     "queue-odd": f"/queues/{ODD}",
-    "jobs": "/jobs", "jobs-search": "/jobs?q=state:failed+queue:webhooks", "jobs-error": "/jobs?q=stat:failed",
+    "jobs": "/jobs", "jobs-search": "/jobs?q=state:failed+queue:webhooks", "jobs-error": "/jobs?q=stat:failed", "filter": "/filter",
     "job-failed": f"/jobs/{FAILED}", "job-compare": f"/jobs/{FAILED}?first=1&second=2", "job-past": f"/jobs/{FAILED}?at=2", "job-depends": "/jobs/diamond-end", "job-odd": f"/jobs/{segment('j' + HOSTILE)}",
     "job-unknown": "/jobs/0193a1b2c3d48f0e9a7b6c5d4e3fffff",
     "failed": "/failed", "failure": "/failed/httpx.ReadTimeout", "failure-odd": f"/failed/{ODD}",

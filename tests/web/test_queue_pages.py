@@ -459,3 +459,12 @@ def test_an_undo_that_nobody_signed_is_not_offered(web: TestClient) -> None:
     html = web.get("/about").text
     assert "Paused." in shown(html)
     assert "/act/queues/forget" not in html
+
+
+def test_queues_that_share_a_prefix_stand_together(web: TestClient, client: Client) -> None:
+    for name in ("a.one", "b", "mail.x", "mail.y", "mail/z", "z:1", "z:2"):
+        client.queues[name].put("jobs.Send", {})
+    page = web.get("/queues").text
+    assert re.findall(r'data-fold="([^"]*)"', page) == ["mail.", "z:"]
+    assert "data-fold" not in web.get("/queues?sort=-waiting").text
+    assert web.get("/api/v1/queues").json()["total"] == 7

@@ -1,7 +1,9 @@
 """Queues: all of them, one of them with its jobs by state, and its statistics of a day."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any, Final
 
 import msgspec
@@ -44,6 +46,23 @@ class QueuesPage(msgspec.Struct, frozen=True):
     next: str
     total: int
     query: QueuesQuery
+
+    @property
+    def groups(self) -> list[tuple[str, list[QueueFigures]]]:
+        """The queues in the order of their names, those that share a prefix such as ``mail.`` together; "" is no prefix."""
+        if self.query.sort.removeprefix("-") != "name":
+            return [("", list(self.queues))]
+        found = [(prefix, list(rows)) for prefix, rows in groupby(self.queues, _prefix)]
+        shared = [(prefix if len(rows) > 1 else "", rows) for prefix, rows in found]
+        return [
+            (prefix, [row for _, rows in some for row in rows])
+            for prefix, some in groupby(shared, lambda one: one[0])
+        ]
+
+
+def _prefix(row: QueueFigures) -> str:
+    """Return the name of a queue up to its first dot, colon or slash, "" if it has none."""
+    return row.counts.name[: found.end()] if (found := re.search(r"[.:/]", row.counts.name)) else ""
 
 
 async def queues(ctx: Context, query: QueuesQuery) -> QueuesPage:

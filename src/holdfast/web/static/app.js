@@ -26,6 +26,13 @@ const choices = {
       return fallback; // storage is switched off
     }
   },
+  list(name) {
+    try {
+      return JSON.parse(this.get(name, "[]"));
+    } catch {
+      return []; // somebody wrote something else there
+    }
+  },
   set(name, value) {
     try {
       localStorage.setItem(`holdfast.${name}`, value);
@@ -536,50 +543,53 @@ function toggleColumn(box) {
   hideColumns();
 }
 
-// The palette: pages, queues, jobs by id, and what can be done with the selection.
+// Groups of rows that a reader folds.
+
+function showFolds() {
+  const folded = choices.list("folds");
+  for (const button of $$("[data-fold]")) {
+    const isFolded = folded.includes(button.dataset.fold);
+    button.setAttribute("aria-expanded", !isFolded);
+    button.closest("tbody").classList.toggle("folded", isFolded);
+  }
+}
+
+function toggleFold(name) {
+  const others = choices.list("folds").filter((one) => one !== name);
+  choices.set("folds", JSON.stringify(others.length < choices.list("folds").length ? others : [...others, name]));
+  showFolds();
+}
+
+// What helps to find things is a module of its own, which is loaded when somebody begins to type.
 
 const home = (path) => page.home.replace(/\/$/, "") + path;
-const isJid = (text) => /^[0-9a-f]{8,32}$/i.test(text);
+const tools = { $, $$, page, app, choices, element, icon, home, clock, formatNumber, formatDuration, openDialog, toast: (text) => toast(text), showViews: () => showViews() };
+const finder = () => (app.finder ??= import(page.finder).then((module) => module.start(tools)));
 
-function paletteEntries(text) {
-  const pages = $$(".nav li a").map((link) => [link.firstElementChild?.nextSibling.textContent.trim(), "Page", $("use", link).getAttribute("href").slice(3), () => link.click()]);
-  const names = new Set(Object.keys(app.numbers).filter((key) => key.startsWith("q.")).map((key) => key.slice(2, key.lastIndexOf("."))));
-  const queues = [...names].map((name) => [name, "Queue", "queues", () => location.assign(home(`/queues/${encodeURIComponent(name)}`))]);
-  const verbs = $$(".bulk.open > [data-verb]").map((button) => [button.textContent.trim(), "Selected jobs", "jobs", () => button.click()]);
-  const found = [...verbs, ...pages, ...queues].filter(([label]) => label.toLowerCase().includes(text.toLowerCase()));
-  if (isJid(text)) found.unshift([text, "Job", "jobs", () => location.assign(home(`/jobs/${text}`))]);
-  if (text) found.push([`Search jobs for ${text}`, "Search", "search", () => location.assign(home(`/jobs?q=${encodeURIComponent(text)}`))]);
-  return found.slice(0, 12);
-}
-
-function fillPalette() {
-  const list = $("#palette-list");
-  list.replaceChildren(
-    ...paletteEntries($("#palette input").value.trim()).map(([label, kind, picture, go], index) => {
-      const entry = element("li", { role: "option", id: `palette-${index}` }, icon(picture), label, element("small", {}, kind));
-      entry.addEventListener("click", () => {
-        $("#palette").close();
-        go();
-      });
-      return entry;
-    }),
-  );
-  movePalette(0, true);
-}
-
-function movePalette(step, isFirst = false) {
-  const entries = $$("#palette-list li");
-  const at = isFirst ? 0 : entries.findIndex((one) => one.ariaSelected === "true") + step;
-  const chosen = (at + entries.length) % (entries.length || 1);
-  entries.forEach((one, index) => one.setAttribute("aria-selected", index === chosen));
-  $("#palette input").setAttribute("aria-activedescendant", entries[chosen]?.id ?? "");
-  entries[chosen]?.scrollIntoView({ block: "nearest" });
-}
-
-function openPalette() {
+async function openPalette() {
   $("#palette input").value = "";
-  fillPalette();
-  openDialog($("#palette"));
+  openDialog($("#palette")); // at once, so that what is typed meanwhile goes there
+  (await finder()).showPalette();
+}
+
+async function suggest({ target }) {
+  if (!target.matches?.("[data-search]") || target.dataset.helped) return;
+  target.dataset.helped = "yes";
+  (await finder()).attach(target);
+}
+
+/** Filters that this browser keeps under names, in the navigation. */
+function showViews() {
+  const views = choices.list("views");
+  const q = new URLSearchParams(location.search).get("q") ?? "";
+  const links = views.map((one) => {
+    const link = element("a", { href: home(`/jobs?q=${encodeURIComponent(one.q)}`) }, icon("search"), element("span", { class: "cut" }, one.name));
+    if (one.q === q && location.pathname.endsWith("/jobs")) link.setAttribute("aria-current", "page");
+    return element("li", {}, link);
+  });
+  $("#views").replaceChildren(...(links.length ? [element("h2", { id: "nav-views" }, "Views"), element("ul", { "aria-labelledby": "nav-views" }, ...links)] : []));
+  const button = $("[data-do=view]");
+  if (button) $("span", button).textContent = views.some((one) => one.q === q) ? "Remove view" : "Save view…";
 }
 
 // Keys.
@@ -647,7 +657,6 @@ function onKey(event) {
     return openPalette();
   }
   if (event.key === "Escape") return escape();
-  if (event.target.matches("#palette input")) return onPaletteKey(event);
   if (event.key === "Enter" && event.target.matches(".bulk .pop input")) return pressOwn(event);
   const isElsewhere = event.ctrlKey || event.metaKey || event.altKey || $("dialog[open]") || event.target.matches("input:not([type=checkbox]), textarea, select");
   if (!isElsewhere && choices.get("keys", "on") === "on") onLetter(event);
@@ -667,14 +676,6 @@ function onLetter(event) {
 function pressOwn(event) {
   event.preventDefault();
   $("button", event.target.closest(".pop")).click();
-}
-
-function onPaletteKey(event) {
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (step) movePalette(step);
-  else if (event.key === "Enter") $("#palette-list [aria-selected=true]")?.click();
-  else return;
-  event.preventDefault();
 }
 
 function escape() {
@@ -711,6 +712,7 @@ const actions = {
     receivers.tick(app.numbers);
     refreshAll(0);
   },
+  view: async () => (await finder()).saveView(),
   clear: () => pickAll(false),
   dismiss: (button) => button.closest(".toast").remove(),
   show(button) {
@@ -727,6 +729,7 @@ function onClick(event) {
   const { dataset } = button;
   if (dataset.do) actions[dataset.do](button);
   if ("copy" in dataset) copy(button);
+  if ("fold" in dataset) toggleFold(dataset.fold);
   if (dataset.open) openDialog(document.getElementById(dataset.open));
   if ("matching" in dataset) (matchAll(true), showSelection());
   if ("pick" in dataset) pick(button, event.shiftKey);
@@ -776,11 +779,12 @@ function startWall() {
 
 /** What a page, or a part of it that was loaded, needs. */
 function prepare() {
-  for (const one of $$("[data-all], [data-columns], [data-choice], .top button, .menu [data-open=keys]")) {
+  for (const one of $$("[data-all], [data-columns], [data-choice], [data-do=view], .top button, .menu [data-open=keys]")) {
     one.hidden = false;
     one.closest("label")?.removeAttribute("hidden");
   }
   hideColumns();
+  showFolds();
   showUrgency();
 }
 
@@ -793,6 +797,7 @@ function start() {
   showSelection();
   showState();
   startModule();
+  showViews();
   setInterval(tickTimes, 1000);
   setInterval(() => isPaused() || changed(["minute"]), 60_000);
   startWall();
@@ -812,7 +817,7 @@ document.addEventListener("pointerout", (event) => event.target.closest?.("tbody
 document.addEventListener("focusout", () => setTimeout(releaseRows, 400));
 document.addEventListener("pointerover", ({ target }) => target.matches?.("time[data-ms]") && (target.title = absolute(Number(target.dataset.ms))));
 document.addEventListener("visibilitychange", () => !document.hidden && !isPaused() && refreshAll());
-$("#palette input").addEventListener("input", fillPalette);
+document.addEventListener("focusin", suggest);
 addEventListener("pageshow", ({ persisted }) => {
   showSelection();
   if (persisted) refreshAll(0);
