@@ -203,5 +203,11 @@ def _text(value: Any) -> str:
     if type(value) is not list:
         return str(value)
     parts = cast("list[object]", value)
-    names = [str(one[0] if isinstance(one, tuple) else getattr(one, "jid", one)) for one in parts]
+    names = [_name(one) for one in parts]
     return ", ".join(names) if len(names) <= _SHOWN else f"{', '.join(names[:_SHOWN])} … ({len(names)})"
+
+
+def _name(value: object) -> str:
+    if isinstance(value, tuple):
+        return str(cast("tuple[object, ...]", value)[0])
+    return str(getattr(value, "jid", value))
