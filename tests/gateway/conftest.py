@@ -1,5 +1,7 @@
 """The gateway against a real store: by a client without a socket, and over HTTP."""
 
+import asyncio
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -13,6 +15,16 @@ from holdfast.web import create_app
 from holdfast.web.auth import Tokens
 from holdfast.web.credentials import Credentials, hash_token, parsed_users
 from holdfast.web.sessions import Sessions
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run tests that are coroutines."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 def tokens(lines: dict[str, str] = TOKENS) -> Tokens:
