@@ -9,6 +9,10 @@ from typing import Any, Final
 import httpx
 import uvicorn
 
+from holdfast.web.auth import Tokens
+from holdfast.web.credentials import Credentials, hash_token, parsed_users
+from holdfast.web.sessions import Sessions
+
 TOKENS: Final[Mapping[str, str]] = {
     "ada": "admin",
     "oli": "operator",
@@ -23,6 +27,15 @@ TOKENS: Final[Mapping[str, str]] = {
     "old": "admin:2020-01-01",
 }
 """Lines of the users file without the secret, which is the name."""
+
+
+def tokens(lines: Mapping[str, str] = TOKENS) -> Tokens:
+    """The users of a file; the token of each is its name."""
+    text = "\n".join(
+        f"{name}:{line.partition(':')[0]}:{hash_token(name)}{line[line.find(':') :] if ':' in line else ''}"
+        for name, line in lines.items()
+    )
+    return Tokens(Credentials(parsed_users(text, "users")), Sessions(b"x" * 32))
 
 
 class Verbs:

@@ -1,27 +1,27 @@
 """The gateway against a real store: by a client without a socket, and over HTTP."""
 
+import asyncio
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from callers import TOKENS, Verbs, served
+from callers import Verbs, served, tokens
 from starlette.testclient import TestClient
 
 from holdfast import Client
 from holdfast.web import create_app
-from holdfast.web.auth import Tokens
-from holdfast.web.credentials import Credentials, hash_token, parsed_users
-from holdfast.web.sessions import Sessions
 
 
-def tokens(lines: dict[str, str] = TOKENS) -> Tokens:
-    """The users of a file; the token of each is its name."""
-    text = "\n".join(
-        f"{name}:{line.partition(':')[0]}:{hash_token(name)}{line[line.find(':') :] if ':' in line else ''}"
-        for name, line in lines.items()
-    )
-    return Tokens(Credentials(parsed_users(text, "users")), Sessions(b"x" * 32))
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run tests that are coroutines."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture

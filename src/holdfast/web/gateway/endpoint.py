@@ -149,20 +149,18 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 async def _body(receive: Receive) -> bytes:
     """Return the whole body. Raises Problem if it is too large, or the connection ended before."""
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body"):
-        return bytes(message.get("body", b""))
-    parts = [bytes(message.get("body", b""))]
-    size = len(parts[0])
-    while message["type"] == "http.request" and message.get("more_body") and size <= MOST_BYTES:
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
         message = await receive()
-        parts.append(bytes(message.get("body", b"")))
-        size += len(parts[-1])
-    if message["type"] != "http.request":
-        raise Problem(400, "bad-request", "The connection ended before the body did.")
-    if size > MOST_BYTES:
-        raise Problem(413, "too-large", f"The body is larger than {MOST_BYTES:,} bytes.")
-    return b"".join(parts)
+        if message["type"] != "http.request":
+            raise Problem(400, "bad-request", "The connection ended before the body did.")
+        part: bytes = message.get("body", b"")
+        parts.append(part)
+        size, more = size + len(part), message.get("more_body", False)
+        if size > MOST_BYTES:
+            raise Problem(413, "too-large", f"The body is larger than {MOST_BYTES:,} bytes.")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 async def _disconnected(receive: Receive) -> None:
