@@ -39,6 +39,20 @@ def test_a_setting_that_somebody_else_changed_is_left_alone_and_both_values_are_
     assert client.config.get("max-data") == 1_048_576
 
 
+def test_of_changes_of_one_moment_one_is_made(client: Client) -> None:
+    async def all_at_once() -> list[object]:
+        async with AsyncClient(client.store_url, namespace=client.settings.namespace) as other:
+            console = AsyncConsole(other, "ada")
+            changes = [Change("heartbeat", str(60 + number), seen="30") for number in range(8)]
+            calls = [console.change_settings(one) for one in changes]
+            return list(await asyncio.gather(*calls, return_exceptions=True))
+
+    results = asyncio.run(all_at_once())
+    assert sum(isinstance(one, WrongState) for one in results) == 7
+    [made] = [one for one in results if isinstance(one, list)]
+    assert str(client.config.get("heartbeat")) == made[0].after
+
+
 def test_nothing_is_written_when_one_value_is_wrong(console: Console, client: Client) -> None:
     with pytest.raises(UsageError, match="stats-days: expected a whole number from 1 to 3660"):
         console.change_settings(Change("heartbeat", "60"), Change("stats-days", "0"))

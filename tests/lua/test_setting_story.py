@@ -15,7 +15,8 @@ from holdfast.commands.admin import (
 )
 from holdfast.commands.jobs import JobGet, JobsComplete
 from holdfast.commands.leases import Complete, CompleteMany, Done, Pop
-from holdfast.commands.queues import CountQueues, Pause, QueueNames, ThrottleGet, ThrottleSet
+from holdfast.commands.queues import CountQueues, Pause, QueueNames, QueueSet, ThrottleGet, ThrottleSet
+from holdfast.errors import WrongState
 from native_door import Door, StoreMessage
 
 DEFAULTS = {
@@ -47,6 +48,30 @@ def test_who_paused_a_queue_and_why_is_kept_while_it_lasts(core, door: Door):
     }  # fmt: skip
     core(Pause(["q"], on=False))
     assert "o:q" not in door.names()
+
+
+SEEN = {
+    "setting with a default": (ConfigSet("heartbeat", "60", "30"), ConfigSet("heartbeat", "90", "30")),
+    "setting without a value": (ConfigSet("team", "a", ""), ConfigSet("team", "b", "")),
+    "setting that is reset": (ConfigSet("heartbeat", "60"), ConfigUnset("heartbeat", "30")),
+    "setting of the root": (SettingSet("stats-days", 5, 400), SettingSet("stats-days", None, 400)),
+    "throttle": (ThrottleSet("api", 3, 0, 0), ThrottleSet("api", 4, 0, 0)),
+    "bound of a queue": (QueueSet("q", "max-waiting", 5, ""), QueueSet("q", "max-waiting", None, 9)),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), SEEN.values(), ids=SEEN)
+def test_what_was_changed_since_it_was_seen_is_left_alone(core, door: Door, first, second):
+    core(first)
+    before = {key: value for key, value in door.dump().items() if not key.startswith("i:")}
+    with pytest.raises(WrongState, match=r'was changed meanwhile: it is "[^"]*" now, not "'):
+        core(second)
+    assert {key: value for key, value in door.dump().items() if not key.startswith("i:")} == before
+
+
+def test_a_setting_that_is_written_again_has_what_was_seen(core):
+    assert core(ConfigSet("heartbeat", "60", "30"))
+    assert core(ConfigSet("heartbeat", "60", "30"))  # as a repeated call does
 
 
 def test_a_limit_holds_at_pop_and_puts_are_set_aside_while_it_is_reached(core, door: Door):

@@ -185,7 +185,8 @@ def test_a_raised_maximum_lets_jobs_start_and_a_second_save_is_told_of_the_first
     field = second.get_by_label("Maximum of api")
     field.fill("9")
     field.blur()
-    toast(second, "was changed to 3 meanwhile; it was 1")
+    toast(second, 'the maximum of api was changed meanwhile: it is "3" now, not "1"')
+    expect(second.locator("#named .fault").first).to_contain_text('it is "3" now')
     assert client.throttles["api"].facts().maximum == 3
 
 
@@ -202,8 +203,39 @@ def test_settings_are_changed_after_a_look_and_not_over_the_change_of_another(
     toast(first, "jobs-history-count")
     assert int(str(client.config["jobs-history-count"])) == 20_000
     second.locator("#dialog .acts .btn").last.click()
-    expect(second.locator(".toast").last).to_contain_text("20000")
+    expect(second.locator(".toast").last).to_contain_text("it is '20000' now, not '50000'")
+    place = second.locator("tr", has=second.get_by_label("jobs-history-count", exact=True)).locator(".fault")
+    expect(place).to_contain_text("it is '20000' now, not '50000'")
     assert int(str(client.config["jobs-history-count"])) == 20_000
+
+
+def test_values_that_settings_cannot_have_are_explained_beside_them(visit: Visits, client: Client) -> None:
+    visit.expect("status of 400")
+    page = visit("/config")
+    history, heartbeat = (
+        page.get_by_label("jobs-history-count", exact=True),
+        page.get_by_label("heartbeat", exact=True),
+    )
+    for field in (history, heartbeat):
+        field.evaluate("field => field.removeAttribute('pattern')")
+    history.fill("many")
+    heartbeat.fill("0")
+    page.get_by_role("button", name="Review changes…").click()
+    for field, text in (
+        (history, "expected a whole number"),
+        (heartbeat, "expected a number greater than 0"),
+    ):
+        expect(page.locator("tr", has=field).locator(".fault")).to_contain_text(text)
+        assert field.evaluate(
+            "field => document.getElementById(field.getAttribute('aria-describedby')).innerText"
+        )
+    history.fill("20000")
+    heartbeat.fill("60")
+    page.get_by_role("button", name="Review changes…").click()
+    expect(page.locator("#dialog[open]")).to_contain_text("20000")
+    expect(page.locator(".fault", has_text="expected")).to_have_count(0)
+    page.keyboard.press("Escape")
+    assert "heartbeat" not in {one.name for one in Console(client).settings().known if one.is_set}
 
 
 def test_the_order_of_priorities_is_changed_by_the_keyboard(visit: Visits, client: Client) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import pytest
@@ -435,3 +436,81 @@ def test_the_bundle_has_no_data_and_no_messages(web: TestClient, client: Client)
 def test_the_page_of_the_api_names_each_path_of_the_document(web: TestClient) -> None:
     html, document = web.get("/api").text, web.get("/api/v1/openapi.json").json()
     assert [path for path in document["paths"] if f"<code>{path}</code>" not in html] == []
+
+
+# What was changed meanwhile.
+
+
+def etag(web: TestClient, path: str) -> dict[str, str]:
+    return {"If-Match": web.get(f"/api/v1{path}").headers["etag"]}
+
+
+def test_a_setting_is_changed_only_if_it_is_as_it_was_read(web: TestClient, client: Client) -> None:
+    before = etag(web, "/config")
+    change = {"name": ["heartbeat"], "value": ["60"]}
+    assert web.post("/api/v1/config/set", json=change, headers=before).status_code == 200
+    late = web.post("/api/v1/config/set", json=change | {"value": ["90"]}, headers=before)
+    assert late.status_code == 412
+    assert late.headers["etag"] == etag(web, "/config")["If-Match"]
+    assert client.config.get("heartbeat") == 60
+    assert (
+        web.post("/api/v1/config/patterns", json={"name": ["a"], "value": ["b"]}, headers=before).status_code
+        == 412
+    )
+    now = etag(web, "/config")
+    assert (
+        web.post("/api/v1/config/patterns", json={"name": ["a"], "value": ["b"]}, headers=now).status_code
+        == 200
+    )
+    assert web.post("/api/v1/config/priorities", json={"pattern": ["a"]}, headers=now).status_code == 412
+    assert web.post("/api/v1/config/set", json=change, headers={"If-Match": "*"}).status_code == 200
+
+
+def test_a_limit_and_a_recurring_job_are_changed_only_if_they_are_as_they_were_read(
+    web: TestClient, client: Client
+) -> None:
+    client.throttles["api"].set_maximum(1)
+    client.queues["mail"].recur("jobs.Send", {}, 600, jid="often")
+    for path, verb, fields in (
+        ("/throttles/api", "throttles/set", {"id": "api", "maximum": 2}),
+        ("/throttles/api", "throttles/delete", {"id": "api"}),
+        ("/recurring/often", "recurring/edit", {"jid": "often", "priority": 3}),
+        ("/recurring/often", "recurring/pause", {"jid": ["often"]}),
+    ):
+        before = etag(web, path)
+        assert web.post(f"/api/v1/{verb}", json=fields, headers={"If-Match": '"x"'}).status_code == 412
+        assert web.post(f"/api/v1/{verb}", json=fields, headers=before).status_code == 200
+        assert web.post(f"/api/v1/{verb}", json=fields, headers=before).status_code in (404, 412)
+    assert (
+        web.post("/api/v1/workers/quiet", json={"name": ["x"]}, headers={"If-Match": "x"}).status_code == 400
+    )
+
+
+def test_a_limit_of_a_queue_that_was_changed_meanwhile_is_left_alone(web: TestClient, client: Client) -> None:
+    client.queues["mail"].put("jobs.Send", {})
+    for option, first, second in (
+        ("max-waiting", "10", "20"),
+        ("max-losses", "1", "2"),
+        ("heartbeat", "60", "90"),
+        ("throttle", "3", "4"),
+    ):
+        fields = {"name": "mail", "option": option, "value": first, "seen": ""}
+        assert web.post("/api/v1/queues/set", json=fields).status_code == 200
+        late = web.post("/api/v1/queues/set", json=fields | {"value": second})
+        assert late.status_code == 409
+        assert f'"{first}"' in late.json()["title"]
+        again = fields | {"value": second, "seen": first}
+        assert web.post("/api/v1/queues/set", json=again).status_code == 200
+        assert web.post("/api/v1/queues/set", json=fields | {"value": "", "seen": second}).status_code == 200
+
+
+def test_an_error_of_a_form_is_shown_beside_its_field(web: TestClient, client: Client) -> None:
+    client.throttles["api"].set_maximum(3)
+    script = {"HX-Request": "true"}
+    fields = {"id": "api", "maximum": "9", "seen": "1", "fault": "api"}
+    answer = web.post("/act/throttles/set", data=fields, headers=script)
+    assert answer.status_code == 409
+    assert '<hx-partial hx-target="#error-' in answer.text
+    wrong = web.post("/act/throttles/set", data=fields | {"maximum": "many"}, headers=script)
+    assert wrong.status_code == 400
+    assert "Expected `int | null`" in unescape(wrong.text)

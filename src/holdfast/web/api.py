@@ -66,14 +66,26 @@ def _read(view: View, result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+_IF_MATCH: Final[Mapping[str, Any]] = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "The ETag of what is changed, as it was read: nothing is done if it was changed since.",
+    "required": False,
+    "schema": {"type": "string"},
+}
+
+
 def _write(action: ActionRoute, body: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "operationId": f"{action.verb}_{action.noun}".replace("-", "_"),
         "summary": action.summary,
+        "parameters": [_IF_MATCH] if action.tagged else [],
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {
             "200": _json("What was done.", {"$ref": _REF.format(name="Done")}),
-            **_errors("400", "401", "403", "404", "409", "413", "415", "503"),
+            **_errors(
+                "400", "401", "403", "404", "409", *(["412"] if action.tagged else []), "413", "415", "503"
+            ),
         },
     }
 

@@ -72,6 +72,8 @@ class Context:
         self.live = site.options.live
         self.version = site.version
         self.changes = site.hub.version
+        self.matched: Any = None
+        """What is changed, as it was when the entity tag of the request matched it; None for a request without one."""
         self.twin = ""
         """The URL of the JSON twin, where this is a page that has one."""
         self.now_ms = 0

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Match, Route
 
 from holdfast.console.handles import AsyncConsole
 from holdfast.console.plain import plain
-from holdfast.errors import HoldfastError, Refused, UnknownName, UsageError
+from holdfast.errors import HoldfastError, Refused, UnknownName, UsageError, WrongState
 from holdfast.printable import one_line
 from holdfast.web.auth import Authentication
 from holdfast.web.context import Context
@@ -27,6 +27,7 @@ from holdfast.web.views import ActionRoute, Body, Done, Question, View, from_for
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
+Form = ImmutableMultiDict[str, str]
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -135,7 +136,9 @@ class Faces:
             found = await self._load(view, ctx)
             if isinstance(found, Response):
                 return found
-            return JSONResponse(plain(found), getattr(found, "http_status", 200))
+            tag = getattr(found, "tag", "")
+            headers = {"ETag": f'"{tag}"'} if tag else None
+            return JSONResponse(plain(found), getattr(found, "http_status", 200), headers)
 
         return twin
 
@@ -160,40 +163,42 @@ class Faces:
     async def _form(self, ctx: Context) -> Response:
         action = self._action(ctx)
         form = await read_form(ctx.request)
-        body = from_form(action.body, form)
         by_script = "hx-request" in ctx.request.headers
         try:
-            outcome = await action.run(ctx, body)
+            outcome = await action.run(ctx, from_form(action.body, form))
         except HoldfastError as error:
-            return self._failed(ctx, action, error, by_script, str(form.get("back", "")))
+            return self._failed(ctx, action, error, form, by_script)
         if isinstance(outcome, Question):
             return self._asked(ctx, action, outcome, form, by_script)
         self.site.hub.changed("audit", *outcome.keys)
-        return self._done(ctx, outcome, by_script, str(form.get("back", "")))
+        return self._done(ctx, outcome, form, by_script)
 
-    def _done(self, ctx: Context, done: Done, by_script: bool, back: str) -> Response:
+    def _done(self, ctx: Context, done: Done, form: Form, by_script: bool) -> Response:
         if not by_script:
-            response = RedirectResponse(ctx.url(done.place) if done.place else _own_place(ctx, back), 303)
+            response = RedirectResponse(ctx.url(done.place) if done.place else _own_place(ctx, form), 303)
             self.flashes.set(response, ctx, done.text, "done", done.undo)
             return response
         headers = {"HX-Trigger": json.dumps({f"hf:{key}": True for key in ("done", *done.keys)})}
         if done.place:
             headers["HX-Redirect"] = ctx.url(done.place)
-        message = HTMLResponse(self.site.pages.page("toast.html", ctx, done, kind="done"), headers=headers)
+        html = self.site.pages.page("toast.html", ctx, done, kind="done", faults=_faults(form, {}))
+        message = HTMLResponse(html, headers=headers)
         if done.place:  # the message is shown by the page that comes next
             self.flashes.set(message, ctx, done.text, "done", done.undo)
         return message
 
     def _failed(
-        self, ctx: Context, action: ActionRoute, error: HoldfastError, by_script: bool, back: str
+        self, ctx: Context, action: ActionRoute, error: HoldfastError, form: Form, by_script: bool
     ) -> Response:
         if by_script:
             toast = Done(text=one_line(str(error)), changed=0)
-            html = self.site.pages.page("toast.html", ctx, toast, kind="failed")
+            place = str(form.get(action.place, ""))
+            faults = _faults(form, getattr(error, "fields", None) or {place: str(error)})
+            html = self.site.pages.page("toast.html", ctx, toast, kind="failed", faults=faults)
             return HTMLResponse(html, status_of(error))
-        if not back:
+        if not form.get("back"):
             raise error
-        response = RedirectResponse(_own_place(ctx, back), 303)
+        response = RedirectResponse(_own_place(ctx, form), 303)
         self.flashes.set(response, ctx, one_line(str(error)), "failed")
         return response
 
@@ -202,12 +207,14 @@ class Faces:
         ctx: Context,
         action: ActionRoute,
         question: Question,
-        form: ImmutableMultiDict[str, str],
+        form: Form,
         by_script: bool,
     ) -> Response:
         fields = [(name, value) for name, value in form.multi_items() if name != "confirm"]
         template = "question.html" if by_script else "question_page.html"
-        return HTMLResponse(self.site.pages.page(template, ctx, question, action=action, fields=fields))
+        faults = _faults(form, {})
+        html = self.site.pages.page(template, ctx, question, action=action, fields=fields, faults=faults)
+        return HTMLResponse(html)
 
     async def _json_action(self, ctx: Context) -> Response:
         action = self._action(ctx)
@@ -220,7 +227,13 @@ class Faces:
         except msgspec.MsgspecError as error:
             raise UsageError(str(error)) from None
         body = body if body.confirm else msgspec.structs.replace(body, confirm="api")
-        outcome = await action.run(ctx, body)
+        await _match(ctx, action, body)
+        try:
+            outcome = await action.run(ctx, body)
+        except WrongState as error:
+            if ctx.matched is None:
+                raise
+            raise HTTPException(412, one_line(str(error))) from None  # it was changed at this moment
         if isinstance(outcome, Done):
             self.site.hub.changed("audit", *outcome.keys)
         return JSONResponse(plain(outcome))
@@ -251,7 +264,28 @@ def _routes(path: str, handle: Handler) -> list[BaseRoute]:
     return [Route(one, handle) for one in dict.fromkeys((shown, shown.rstrip("/") + "/"))]
 
 
-def _own_place(ctx: Context, back: str) -> str:
+async def _match(ctx: Context, action: ActionRoute, body: Body) -> None:
+    """Refuse a request whose entity tag is not that of what it changes."""
+    wanted = ctx.request.headers.get("if-match")
+    if wanted is None:
+        return
+    if action.tagged is None:
+        raise UsageError(f"{action.noun}/{action.verb} takes no If-Match")
+    found = await action.tagged(ctx, body)
+    tags = [one.strip().removeprefix("W/").strip('"') for one in wanted.split(",")]
+    if "*" not in tags and found.tag not in tags:
+        sentence = f"This was changed meanwhile: its ETag is {found.tag} now. Nothing was changed."
+        raise HTTPException(412, sentence, {"ETag": f'"{found.tag}"'})
+    ctx.matched = found.value
+
+
+def _faults(form: Form, found: Mapping[str, str]) -> dict[str, str]:
+    """Return what is shown beside the fields of a form that has places for that, "" where nothing is wrong any more."""
+    return {name: found.get(name, "") for name in form.getlist("fault")}
+
+
+def _own_place(ctx: Context, form: Form) -> str:
     """Return where to go after an action: a path of this application that the form named, else its first page."""
+    back = str(form.get("back", ""))
     is_own = back.startswith(ctx.root + "/") and not back.startswith("//") and "\\" not in back
     return back if is_own else ctx.url("/")

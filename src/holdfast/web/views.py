@@ -108,10 +108,19 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Tagged(msgspec.Struct, frozen=True):
+    """What an action changes, as it is now, and its entity tag."""
+
+    tag: str
+    value: Any
+
+
 class ActionRoute(msgspec.Struct, frozen=True, kw_only=True):
     """An action: `POST /act/<noun>/<verb>` with a form, `POST /api/v1/<noun>/<verb>` with JSON.
 
     `run` is called with the context and the body, and returns what was done, or a question that has to be answered before.
+    `tagged` returns what it changes, for requests with If-Match: then `ctx.matched` has the value. `place` is the field of a form
+    whose value names the place where an error is shown.
     """
 
     noun: str
@@ -120,6 +129,8 @@ class ActionRoute(msgspec.Struct, frozen=True, kw_only=True):
     run: Callable[..., Awaitable[Done | Question]]
     summary: str
     role: Role = "operator"
+    tagged: Callable[..., Awaitable[Tagged]] | None = None
+    place: str = ""
 
 
 class Table(msgspec.Struct, frozen=True):

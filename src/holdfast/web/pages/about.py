@@ -140,7 +140,7 @@ class ApiPage(msgspec.Struct, frozen=True):
 
     def fields(self, operation: Mapping[str, Any]) -> list[tuple[str, str, bool, Any]]:
         """Return the fields of an operation: name, type, whether it is required, and its default."""
-        if "parameters" in operation:
+        if "requestBody" not in operation:
             return [
                 (one["name"], _type_of(one["schema"]), one["required"], one["schema"].get("default"))
                 for one in operation["parameters"]

@@ -7,12 +7,12 @@ import msgspec
 
 from holdfast.client.config import KNOWN, OF_THE_ROOT, POSITIVE
 from holdfast.client.patterns import QueuePriorityPattern
-from holdfast.console.configuration import QueueOrder, SettingChange, SettingChanged, changes_of
+from holdfast.console.configuration import QueueOrder, SettingChange, SettingChanged, changes_of, version_of
 from holdfast.console.fleet import QueueStep
 from holdfast.console.namespace_queries import Setting
 from holdfast.errors import UsageError
 from holdfast.web.context import Context
-from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal, View
+from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal, Tagged, View
 
 Tab = Literal["settings", "patterns", "priorities"]
 
@@ -55,10 +55,28 @@ class ConfigPage(msgspec.Struct, frozen=True):
     query: ConfigQuery
     trial: tuple[QueueStep, ...]
 
+    @property
+    def tag(self) -> str:
+        """The entity tag of all that the page changes."""
+        values = {row.setting.name: row.setting.value for row in self.settings} | self.others
+        return tag_of(values, self.order)
+
     @staticmethod
     def written(patterns: Sequence[str]) -> str:
         """Return patterns as a field of a form has them."""
         return list_text(patterns)
+
+
+def tag_of(values: Mapping[str, str], order: QueueOrder) -> str:
+    """Return the entity tag of settings, patterns and priorities."""
+    return version_of([values, order.identifiers_version, order.rules_version])
+
+
+async def _tagged(ctx: Context, _: Body) -> Tagged:
+    """Return the value of each setting, for a request that may change any of them."""
+    found = await ctx.console.settings()
+    values = {one.name: one.value for one in found.known} | found.others
+    return Tagged(tag_of(values, await ctx.console.queue_order()), values)
 
 
 async def config(ctx: Context, query: ConfigQuery) -> ConfigPage:
@@ -112,12 +130,14 @@ class Set(Body, frozen=True, kw_only=True):
     reset: str = ""
 
 
-def _changes(body: Set) -> list[SettingChange]:
-    """Return what a form or a program wants to change. Raises UsageError."""
+def _changes(body: Set, matched: Mapping[str, str] | None) -> list[SettingChange]:
+    """Return what a form or a program wants to change; `matched` are the values that it has seen. Raises UsageError."""
     values = body.value or [""] * len(body.name)
     if len(values) != len(body.name) or len(body.seen) not in (0, len(body.name)):
         raise UsageError("expected as many values, and as many seen values, as names")
     seen: Sequence[str | None] = body.seen or [None] * len(body.name)
+    if matched is not None and not body.seen:
+        seen = [matched.get(name, "") for name in body.name]
     found = [
         SettingChange(name, before if value == before else value.strip() or None, before)
         for name, value, before in zip(body.name, values, seen, strict=True)
@@ -130,7 +150,7 @@ def _changes(body: Set) -> list[SettingChange]:
 
 async def set_settings(ctx: Context, body: Set) -> Done | Question:
     """Change settings, after a look at what would change."""
-    changes = _changes(body)
+    changes = _changes(body, ctx.matched)
     if not body.confirm and not body.reset:
         planned = changes_of(await ctx.console.settings(), changes)
         if planned:
@@ -268,6 +288,7 @@ ACTIONS: Final = (
         body=Set,
         run=set_settings,
         role="admin",
+        tagged=_tagged,
         summary="Change settings, or give them their defaults.",
     ),
     ActionRoute(
@@ -276,6 +297,7 @@ ACTIONS: Final = (
         body=Patterns,
         run=set_patterns,
         role="admin",
+        tagged=_tagged,
         summary="Replace all queue patterns.",
     ),
     ActionRoute(
@@ -284,6 +306,7 @@ ACTIONS: Final = (
         body=Priorities,
         run=set_priorities,
         role="admin",
+        tagged=_tagged,
         summary="Replace all rules of the order of queues.",
     ),
 )

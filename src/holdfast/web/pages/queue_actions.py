@@ -99,11 +99,15 @@ async def purge(ctx: Context, body: PurgeQueue) -> Done | Question:
 
 
 class SetQueue(Body, frozen=True, kw_only=True):
-    """A limit of a queue, "" to remove it. `heartbeat` is the length of its leases in seconds, `throttle` how many run at once."""
+    """A limit of a queue, "" to remove it. `heartbeat` is the length of its leases in seconds, `throttle` how many run at once.
+
+    `seen` is the value that was shown to whoever sets it ("": none): if it was changed meanwhile, nothing is done.
+    """
 
     name: str
     option: Literal["max-waiting", "max-losses", "heartbeat", "throttle"]
     value: str | float = ""
+    seen: str | None = None
 
 
 async def set_limit(ctx: Context, body: SetQueue) -> Done:
@@ -111,27 +115,31 @@ async def set_limit(ctx: Context, body: SetQueue) -> Done:
     name = await ctx.console.known_queue(body.name)
     text = f"{body.value:g}" if isinstance(body.value, (int, float)) else body.value.strip()
     if body.option == "heartbeat":
-        await ctx.console.configure(f"{name}-heartbeat", text or None)
+        await ctx.console.configure(f"{name}-heartbeat", text or None, seen=body.seen)
     elif body.option == "throttle":
-        await _throttle(ctx, name, text)
+        await _throttle(ctx, name, text, body.seen)
     else:
-        await ctx.console.set_queue(name, body.option, _number(body.option, text))
+        seen = None if body.seen is None else _number("seen", body.option, body.seen) or ""
+        await ctx.console.set_queue(name, body.option, _number(body.option, body.option, text), seen=seen)
     keys = ("queues", f"queue:{name}", "throttles", "config")
     return Done(text=f"{body.option} of {name} is {text or 'not set'}.", keys=keys)
 
 
-def _number(option: QueueOption, text: str) -> int | None:
+def _number(what: str, option: QueueOption, text: str) -> int | None:
     if not text:
         return None
-    return check_whole(option, int(text) if text.isdecimal() else text, *BOUNDS[option])
+    return check_whole(what, int(text) if text.isdecimal() else text, *BOUNDS[option])
 
 
-async def _throttle(ctx: Context, name: str, text: str) -> None:
-    if not text:
+async def _throttle(ctx: Context, name: str, text: str, shown: str | None) -> None:
+    seen = None if shown is None else _maximum("seen", shown or "0")
+    await ctx.console.set_throttle(OWN_THROTTLE + name, _maximum("throttle", text or "0"), seen=seen)
+    if not text:  # of its maximum nobody saw more than that it is none now
         await ctx.console.delete_throttle(OWN_THROTTLE + name)
-        return
-    maximum = check_whole("throttle", int(text) if text.isdecimal() else text, 0, 1 << 31)
-    await ctx.console.set_throttle(OWN_THROTTLE + name, maximum)
+
+
+def _maximum(what: str, text: str) -> int:
+    return check_whole(what, int(text) if text.isdecimal() else text, 0, 1 << 31)
 
 
 class PutJob(Body, frozen=True, kw_only=True):
@@ -190,9 +198,14 @@ def _done(text: str, names: list[str], count: int, undo: Repeal | None) -> Done:
 
 
 def _action(
-    verb: str, body: type[Body], run: Callable[..., Any], summary: str, role: Any = "operator"
+    verb: str,
+    body: type[Body],
+    run: Callable[..., Any],
+    summary: str,
+    role: Any = "operator",
+    place: str = "",
 ) -> ActionRoute:
-    return ActionRoute(noun="queues", verb=verb, body=body, run=run, summary=summary, role=role)
+    return ActionRoute(noun="queues", verb=verb, body=body, run=run, summary=summary, role=role, place=place)
 
 
 ACTIONS: Final = (
@@ -200,6 +213,6 @@ ACTIONS: Final = (
     _action("resume", NamedQueues, resume, "Resume queues."),
     _action("put", PutJob, put, "Put a job."),
     _action("purge", PurgeQueue, purge, "Cancel all jobs of a queue in some states."),
-    _action("set", SetQueue, set_limit, "Set or remove a limit of a queue.", "admin"),
+    _action("set", SetQueue, set_limit, "Set or remove a limit of a queue.", "admin", "option"),
     _action("forget", ForgetQueues, forget, "Remove empty queues from the list.", "admin"),
 )

@@ -7,12 +7,13 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.commands.recurring import RecurringFacts
+from holdfast.console.configuration import version_of
 from holdfast.console.plain import stored
 from holdfast.console.put import NamedCode
 from holdfast.console.queries import HOUR_MS, Page
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.web.context import Context
-from holdfast.web.views import ActionRoute, Body, Done, Refusal, Repeal, View
+from holdfast.web.views import ActionRoute, Body, Done, Refusal, Repeal, Tagged, View
 
 _DAY_MS: Final = 24 * HOUR_MS
 _STEP_MS: Final = 600_000
@@ -133,6 +134,18 @@ class OneRecurringPage(msgspec.Struct, frozen=True):
     upcoming: tuple[int, ...]
     data: Any
     is_masked: bool
+    tag: str = ""
+
+
+def tag_of(facts: RecurringFacts) -> str:
+    """Return the entity tag of a recurring job: of what people change of it."""
+    return version_of(msgspec.structs.replace(facts, next_ms=0, count=0))
+
+
+async def _tagged(ctx: Context, body: "EditRecurring | Recurring") -> Tagged:
+    jids = [body.jid] if isinstance(body, EditRecurring) else body.jid
+    found = [await ctx.console.recurring_job(jid) for jid in _some(jids)]
+    return Tagged(tag_of(found[0]) if len(found) == 1 else version_of(found), found)
 
 
 async def one_recurring(ctx: Context, name: str, query: OneQuery) -> OneRecurringPage:
@@ -152,6 +165,7 @@ async def one_recurring(ctx: Context, name: str, query: OneQuery) -> OneRecurrin
         upcoming([facts], ctx.now_ms),
         ctx.data(facts.data),
         ctx.data(facts.data) != stored(facts.data),
+        tag_of(facts),
     )
 
 
@@ -374,6 +388,13 @@ _VERBS: Final[Mapping[str, tuple[type[Body], Any, str]]] = {
     "add": (AddRecurring, add, "Make a recurring job."),
 }
 ACTIONS: Final = tuple(
-    ActionRoute(noun="recurring", verb=verb, body=body, run=act, summary=summary)
+    ActionRoute(
+        noun="recurring",
+        verb=verb,
+        body=body,
+        run=act,
+        summary=summary,
+        tagged=None if body is AddRecurring else _tagged,
+    )
     for verb, (body, act, summary) in _VERBS.items()
 )

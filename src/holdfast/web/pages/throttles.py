@@ -6,11 +6,12 @@ from typing import Final
 import msgspec
 
 from holdfast.commands.queues import ThrottleFacts
+from holdfast.console.configuration import version_of
 from holdfast.console.queries import Page, Throttle
 from holdfast.console.throttle_list import ThrottleDetail
 from holdfast.errors import UsageError, WrongState
 from holdfast.web.context import Context
-from holdfast.web.views import ActionRoute, Body, Done, Repeal, View
+from holdfast.web.views import ActionRoute, Body, Done, Repeal, Tagged, View
 
 _NONE, _FOR_EVER = -2, -1
 
@@ -62,6 +63,21 @@ class ThrottlePage(msgspec.Struct, frozen=True):
     detail: ThrottleDetail
     query: ThrottleQuery
 
+    @property
+    def tag(self) -> str:
+        """The entity tag of its limit."""
+        return tag_of(self.detail.throttle.facts)
+
+
+def tag_of(facts: ThrottleFacts) -> str:
+    """Return the entity tag of a limit: its maximum, and whether it has an end."""
+    return version_of([facts.maximum, min(facts.ttl_ms, 0)])
+
+
+async def _tagged(ctx: Context, body: "Limit | One") -> Tagged:
+    facts = await ctx.console.throttle_facts(body.id)
+    return Tagged(tag_of(facts), facts)
+
 
 async def throttle(ctx: Context, name: str, query: ThrottleQuery) -> ThrottlePage:
     """Return one throttle."""
@@ -91,13 +107,9 @@ async def set_limit(ctx: Context, body: Limit) -> Done:
     """Set how many jobs of a throttle run at once."""
     if body.maximum is None and not body.seconds:
         raise UsageError("expected a maximum, or for how many seconds the limit applies")
-    before = await ctx.console.throttle_facts(body.id)
-    if body.seen is not None and before.maximum != body.seen:
-        raise WrongState(
-            f"the maximum of {body.id:.200} was changed to {before.maximum} meanwhile; it was {body.seen}",
-            "HF_WRONG_STATE",
-        )
-    await ctx.console.set_throttle(body.id, body.maximum, body.seconds)
+    before: ThrottleFacts = ctx.matched or await ctx.console.throttle_facts(body.id)
+    seen = before.maximum if ctx.matched and body.seen is None else body.seen
+    await ctx.console.set_throttle(body.id, body.maximum, body.seconds, seen=seen)
     maximum = before.maximum if body.maximum is None else body.maximum
     text = f"{_shown(body.id)}: {f'at most {maximum} at once' if maximum else 'no limit'}"
     text += f", for {body.seconds:g} s." if body.seconds else "."
@@ -189,6 +201,8 @@ ACTIONS: Final = (
         body=Limit,
         run=set_limit,
         role="admin",
+        tagged=_tagged,
+        place="id",
         summary="Set the limit of a throttle.",
     ),
     ActionRoute(
@@ -197,6 +211,7 @@ ACTIONS: Final = (
         body=One,
         run=delete,
         role="admin",
+        tagged=_tagged,
         summary="Delete the limit of a throttle.",
     ),
     ActionRoute(
