@@ -275,10 +275,11 @@ def check_seconds(what: str, value: object, low: float = 0.0, high: float = MAX_
     """Return `value`, seconds or a timedelta, in seconds, if it is finite and from `low` to `high`. Raises UsageError."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+    is_finite = isinstance(value, int) or (isinstance(value, float) and isfinite(value))
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not is_finite:
         raise UsageError(f"{what} must be a finite number of seconds or a timedelta, not {value!r}")
-    if not low <= value <= high:
-        raise UsageError(f"{what} must be from {low:g} to {high:g} seconds, not {value!r}")
+    if not low <= value <= high:  # whole numbers of any length too
+        raise UsageError(f"{what} must be from {low:g} to {high:g} seconds, not {value!r:.80}")
     return value
 
 

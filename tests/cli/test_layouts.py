@@ -164,6 +164,7 @@ OTHERS = {
     "metrics serve": "serves until it is stopped; test_metrics_command.py",
     "events": "follows what happens; test_events_command.py",
     "notify": "follows what happens; test_notify_command.py",
+    "topics serve": "serves until it is stopped; tests/web/test_topic_endpoints.py",
     "topics push": "delivers until it is stopped; test_topics_push.py",
     "lua": "prints Lua; test_lua_texts.py",
     "bench": "prints measurements; test_bench.py",
@@ -208,7 +209,7 @@ def test_each_command_has_a_layout_or_a_test_of_its_own() -> None:
         assert known or any(line[: len(named)] == named for line in shown), f"holdfast {' '.join(words)}"
 
 
-PRINTS_JSON_ANYWAY = {"jobs export", "top", "metrics serve"}
+PRINTS_JSON_ANYWAY = {"jobs export", "top", "metrics serve", "topics serve"}
 """Commands without --json: their output is lines of JSON, or nothing that a program reads."""
 
 

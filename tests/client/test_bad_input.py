@@ -15,6 +15,7 @@ BAD_PUTS = [
     ({"retries": 1001}, "retries"),
     ({"delay": -1}, "delay"),
     ({"delay": float("inf")}, "delay"),
+    ({"delay": 10**400}, "delay"),
     ({"jid": ""}, "jid"),
     ({"jid": "a\nb"}, "jid"),
     ({"prioritty": 3}, "did you mean 'priority'"),

@@ -16,6 +16,7 @@ from holdfast.cli.options import length
 from holdfast.cli.output import counted, echo_text, json_option, print_json
 from holdfast.cli.worker_log import open_log, set_level
 from holdfast.errors import UsageError
+from holdfast.signature import read_secret
 
 
 class _Table(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -145,16 +146,10 @@ def _webhook(table: _Table, flags: dict[str, Any], base: Path) -> Any:
 
 
 def _secret(file: Path) -> bytes:
-    """Return the secret in a file, without white space around it. Raises UsageError, also for a file that others may read."""
     try:
-        if file.stat().st_mode & 0o007:
-            raise UsageError(f"{file}: every user of this machine may read or write it; chmod 600 it")
-        found = file.read_bytes().strip()
+        return read_secret(file)
     except OSError as error:
         raise UsageError(f"secret file {file}: {error.strerror}") from None
-    if not found:
-        raise UsageError(f"secret file {file}: is empty")
-    return found
 
 
 async def _push(place: Place, webhooks: Sequence[Any]) -> Any:

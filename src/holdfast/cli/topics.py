@@ -23,6 +23,7 @@ from holdfast.cli.output import (
 from holdfast.cli.times import brief, moment
 from holdfast.cli.topic_arguments import AT, DELAY, IDS, TOPIC
 from holdfast.cli.topic_push import push
+from holdfast.cli.topic_serve import serve
 from holdfast.cli.topic_take import done, give_back, pull, ready, release, requeue, reserve
 from holdfast.commands.topics import Message, TopicCounts
 from holdfast.console.handles import Console
@@ -211,5 +212,5 @@ def delete(topic: str, ids: Sequence[str], yes: bool, place: Place, as_json: boo
     return 0 if all(existed.values()) else 1
 
 
-for _command in (reserve, pull, done, give_back, release, requeue, ready, push):
+for _command in (reserve, pull, done, give_back, release, requeue, ready, push, serve):
     topics.add_command(_command)

@@ -93,7 +93,7 @@ async def _is_off(scope: Scope, receive: Receive, send: Send) -> None:
     sentence = (
         f"There is nothing at {one_line(place_of(scope))[:200]}: this part of holdfast is not served here."
     )
-    await problem(scope, 404, sentence)(scope, receive, send)
+    await problem(scope, 404, sentence, message=sentence)(scope, receive, send)
 
 
 def create_wsgi_app(client: object = None, **options: Unpack[AppOptions]) -> Any:

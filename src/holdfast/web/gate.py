@@ -83,9 +83,9 @@ def refused_by(options: Options, scope: Scope, headers: Headers, most: int = MOS
     size = headers.get("content-length", "0")
     if not size.isdecimal() or int(size) > most:
         return refusal(scope, 413, f"The body is larger than {most:,} bytes.")
-    if is_cross_site(
-        scope["method"], scope["scheme"], headers, part_of(place_of(scope)) in ("gateway", "topics")
-    ):
+    part = part_of(place_of(scope))
+    is_for_programs = part in ("gateway", "topics") or part not in options.parts  # nothing is there
+    if is_cross_site(scope["method"], scope["scheme"], headers, is_for_programs):
         return refusal(scope, 403, "This request came from a page of another site, or does not name its own.")
     return None
 
@@ -161,7 +161,9 @@ _KINDS: Final[Mapping[int, str]] = {
 
 
 def problem(scope: Scope, status: int, sentence: str, kind: str = "", **more: object) -> JSONResponse:
-    """Return an error as a problem document (RFC 9457)."""
+    """Return an error as a problem document (RFC 9457); the sentence of one about topics is also its `message`."""
+    if part_of(place_of(scope)) == "topics":
+        more["message"] = sentence
     content = {
         "type": kind or _KINDS.get(status, "about:blank"),
         "title": sentence,

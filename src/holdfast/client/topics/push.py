@@ -5,10 +5,7 @@ response in time, leaves it reserved until its ttr is over. Reservations and del
 """
 
 import asyncio
-import hashlib
-import hmac
 import logging
-import time
 from collections.abc import Callable, Sequence
 from traceback import format_tb
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +21,7 @@ from holdfast.commands.topics import Message, TopicRelease
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.printable import one_line
 from holdfast.settings import MAX_BATCH, check_name, check_seconds, check_whole, is_host
+from holdfast.signature import HEADER, signature
 from holdfast.wire.outage import Outage
 
 if TYPE_CHECKING:
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast")
 
-SIGNATURE: Final = "Holdfast-Signature"
-"""The header that has the time and the signature of a delivery."""
 MOST_CONCURRENT: Final = 1000
 LEAST_SECRET: Final = 16
 _KEPT_ALIVE: Final = 4.0
@@ -102,12 +98,6 @@ class PushCounts(msgspec.Struct):
     delivered: int = 0
     failed: int = 0
     late: int = 0
-
-
-def sign(secret: bytes, when: int, body: bytes) -> str:
-    """Return the value of the header `Holdfast-Signature`: `t=<epoch second>,v1=<HMAC-SHA256 of "<t>.<body>" in hex>`."""
-    digest = hmac.new(secret, b"%d." % when + body, hashlib.sha256).hexdigest()
-    return f"t={when},v1={digest}"
 
 
 class Push:
@@ -257,7 +247,7 @@ class _Delivery(AsyncSubscription):
         body = msgspec.json.encode({"topic": message.topic, "id": message.id, "contents": message.body})
         headers = {"Content-Type": "application/json"}
         if self._webhook.secret:
-            headers[SIGNATURE] = sign(self._webhook.secret, int(time.time()), body)
+            headers[HEADER] = signature(self._webhook.secret, body)
         url, limits = self._webhook.url, _limits(self._webhook.timeout)
         return await self._session.post(
             url, data=body, headers=headers, allow_redirects=False, timeout=limits
