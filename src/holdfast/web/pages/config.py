@@ -58,7 +58,7 @@ class ConfigPage(msgspec.Struct, frozen=True):
     @property
     def tag(self) -> str:
         """The entity tag of all that the page changes."""
-        values = {row.setting.name: row.setting.value for row in self.settings} | self.others
+        values = {row.setting.name: row.setting.value for row in self.settings} | dict(self.others)
         return tag_of(values, self.order)
 
     @staticmethod
@@ -75,7 +75,7 @@ def tag_of(values: Mapping[str, str], order: QueueOrder) -> str:
 async def _tagged(ctx: Context, _: Body) -> Tagged:
     """Return the value of each setting, for a request that may change any of them."""
     found = await ctx.console.settings()
-    values = {one.name: one.value for one in found.known} | found.others
+    values = {one.name: one.value for one in found.known} | dict(found.others)
     return Tagged(tag_of(values, await ctx.console.queue_order()), values)
 
 

@@ -119,7 +119,9 @@ async def set_limit(ctx: Context, body: SetQueue) -> Done:
     elif body.option == "throttle":
         await _throttle(ctx, name, text, body.seen)
     else:
-        seen = None if body.seen is None else _number("seen", body.option, body.seen) or ""
+        seen: int | Literal[""] | None = None
+        if body.seen is not None:
+            seen = _number("seen", body.option, body.seen) or ""
         await ctx.console.set_queue(name, body.option, _number(body.option, body.option, text), seen=seen)
     keys = ("queues", f"queue:{name}", "throttles", "config")
     return Done(text=f"{body.option} of {name} is {text or 'not set'}.", keys=keys)
