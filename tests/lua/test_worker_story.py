@@ -5,6 +5,7 @@ import json
 from holdfast.commands.admin import ConfigSet, Sweep
 from holdfast.commands.leases import Complete, Heartbeat, HeartbeatMany, Lease, Pop
 from holdfast.commands.outcomes import Timeout
+from holdfast.commands.views import ListSet
 from holdfast.commands.workers import (
     WorkerAnswer,
     WorkerAsk,
@@ -41,6 +42,26 @@ def test_what_a_worker_says_takes_the_place_of_what_it_said_and_nothing_changes_
     core(WorkerSeen("w"))
     [worker] = core(Workers())
     assert (worker.facts, worker.seen_ms) == ({"busy": "2"}, clock.now_ms)
+
+
+def test_when_the_first_worker_of_a_version_reported_is_kept(core, clock, door: Door):
+    core(WorkerSeen("w1", {"version": "1.0"}))
+    clock.advance(seconds=60)
+    core(WorkerSeen("w1", {"version": "1.1"}))
+    clock.advance(seconds=60)
+    for version in ("1.0", "1.1", ""):
+        core(WorkerSeen("w2", {"version": version}))
+    core(WorkerSeen("w3", {"host": "h"}))
+    found = core(ListSet("versions")).entries
+    assert [(one.member, clock.now_ms - int(one.score)) for one in found] == [
+        ("1.1", 60_000),
+        ("1.0", 120_000),
+    ]
+    for number in range(60):
+        clock.advance(seconds=1)
+        core(WorkerSeen("w1", {"version": f"2.{number}"}))
+    found = core(ListSet("versions")).entries
+    assert (len(found), found[0].member, found[-1].member) == (50, "2.59", "2.10")
 
 
 def test_a_heartbeat_is_a_sign_of_life_and_a_pop_is_none(core, clock, door: Door):

@@ -74,6 +74,9 @@ class Scene:
             self._an_hour(hour)
         for minute in range(MINUTES, 0, -3):
             self._move_to(NOW_MS - minute * 60_000)
+            if minute in (MINUTES, 30):  # a new version half an hour ago
+                version = "0.1.9" if minute == MINUTES else "0.2.0"
+                self.client.run(WorkerSeen("web-1-4127", {"version": version}))
             self._work(minute)
         self._move_to(NOW_MS - 40_000)
         self._a_failed_job()

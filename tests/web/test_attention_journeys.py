@@ -51,6 +51,7 @@ def test_a_snooze_is_undone_and_shown_again_from_its_list(visit: Visits, client:
 def test_a_group_is_muted_from_its_list_and_the_overview_leaves_it_out(visit: Visits, client: Client) -> None:
     fail(client, 25)
     page = visit("/failed")
+    page.locator("#failed .menu summary").click()
     page.get_by_role("button", name="Mute until it grows").click()
     toast(page, "Group mail-ValueError muted until it grows.")
     expect(page.locator("#failed .pill")).to_have_text("muted")

@@ -1,6 +1,8 @@
 """What people do with recurring jobs, topics, workers, throttles and settings, in a real browser."""
 
+import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from browsing import Visits, confirm, expect, go, put, toast
 
 import programs
 from holdfast import Client
+from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
 from waiting import until
 
@@ -162,6 +165,27 @@ def test_a_quiet_worker_finishes_and_takes_nothing_more(
         assert client.queues["mail"].counts["waiting"] == 1
         page.get_by_role("button", name="Resume", exact=True).first.click()
         until(lambda: client.queues["mail"].counts["waiting"] == 0, "it takes jobs again")
+
+
+def test_a_second_version_of_workers_is_named_and_marked_on_charts(visit: Visits, client: Client) -> None:
+    put(client, 3)
+    client.queues["mail"].pop().complete()  # type: ignore[union-attr]
+    client.run(WorkerSeen("a", {"version": "1.0", "queues": '["mail"]'}))
+    page = visit("/")
+    expect(page.locator(".tiles").first).to_be_visible()
+    assert not page.locator(".wants li", has_text="versions of workers").count()
+    client.run(WorkerSeen("b", {"version": "1.1<script>", "queues": '["mail"]'}))
+    expect(page.locator(".wants li", has_text="2 versions of workers")).to_contain_text(
+        "1.0 (1), 1.1<script> (1)"
+    )
+    page.reload()
+    chart = page.locator("hf-chart").first
+    expect(chart).to_have_attribute("aria-label", re.compile("version 1.1<script> at "))
+    marks = json.loads(str(chart.get_attribute("data-chart")))["marks"]
+    assert [one["label"] for one in marks] == ["version 1.1<script>"]
+    page.locator(".wants li", has_text="2 versions of workers").get_by_role("link", name="Open").click()
+    expect(page.locator(".wants")).to_contain_text("2 versions are running: 1.0 (1), 1.1<script> (1)")
+    expect(page.locator("#workers")).to_contain_text("1.1<script>")
 
 
 def test_a_raised_maximum_lets_jobs_start_and_a_second_save_is_told_of_the_first(

@@ -1,7 +1,7 @@
 """The first look: how much there is of everything, and what needs attention, most urgent first."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -22,7 +22,8 @@ from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
 class Overview(msgspec.Struct, frozen=True):
     """The counts of all queues together, what needs attention, the busiest queues, and the groups of the latest failures.
 
-    `snoozed` are findings that operators have snoozed; `attention` leaves them out.
+    `snoozed` are findings that operators have snoozed; `attention` leaves them out. `versions` counts the workers that are not
+    silent by their version.
     """
 
     now_ms: int
@@ -38,6 +39,7 @@ class Overview(msgspec.Struct, frozen=True):
     queues: tuple[Counts, ...]
     failures: tuple[FailureGroup, ...]
     snoozed: tuple[Snoozed, ...] = ()
+    versions: Mapping[str, int] = {}
 
     @property
     def sentence(self) -> str:
@@ -88,7 +90,14 @@ def overview(ask: Planner, now_ms: int, flags: str = "", most: int = 12) -> Plan
         tuple(busiest[:most]),
         tuple(groups[:most]),
         tuple(snoozed),
+        versions_of(workers, now_ms),
     )
+
+
+def versions_of(workers: Sequence[WorkerFacts], now_ms: int) -> dict[str, int]:
+    """Count the workers that are not silent by the version that they report."""
+    alive = [one.facts.get("version", "") for one in workers if not is_silent(one, now_ms)]
+    return dict(sorted(Counter(version for version in alive if version).items()))
 
 
 def snoozed(ask: Planner, who: str, now_ms: int, about: str, subject: str, seconds: float) -> Plan[Snooze]:

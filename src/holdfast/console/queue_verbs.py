@@ -11,6 +11,7 @@ from holdfast.commands.queues import GetStats, QueueOption
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console import actions, queries, queue_figures
 from holdfast.console.charts import Steps
+from holdfast.console.marks import Mark, marks
 from holdfast.console.put import NamedCode
 from holdfast.console.queries import Page, QueueDetail
 from holdfast.console.queue_figures import QueueFigures, QueueJobs
@@ -63,6 +64,11 @@ class QueueVerbs:
         """What happened in up to 40 queues together, step by step; `range`: 90m, 24h, 7d or FROM-TO. Raises UsageError."""
         names = check_names("queue", queues, 1 << 40)
         return (yield from queue_figures.throughput(self._client.shard, names, range, (yield from _now(ask))))
+
+    @PlanMethod
+    def marks(self, ask: Planner, found: Steps, queue: str = "") -> Plan[tuple[Mark, ...]]:
+        """What happened in the period of a chart that explains it: new versions of workers, and pauses of a queue."""
+        return marks(ask, (found.times or (0,))[0] * 1000, found.end_ms, queue)
 
     @PlanMethod
     def waits(self, ask: Planner, queues: Sequence[str]) -> Plan[Sample]:

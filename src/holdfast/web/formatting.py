@@ -252,6 +252,11 @@ def _lines(value: object) -> list[str]:
     return text.splitlines()[:_MOST_NODES]
 
 
+def counted(found: Mapping[str, int]) -> str:
+    """Return names with their numbers: `1.0 (2), 1.1 (3)`."""
+    return ", ".join(f"{name} ({count})" for name, count in found.items())
+
+
 def column(given: str | Sequence[str]) -> tuple[str, str, str]:
     """Return label, class and sort key of a column that was given as its label alone or as some of the three."""
     found = (given,) if isinstance(given, str) else tuple(given)
@@ -275,6 +280,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "json_html": json_html,
     "trace_html": trace_html,
     "diff_rows": diff_rows,
+    "counted": counted,
     "column": column,
 }
 GLOBALS: Final[Mapping[str, Any]] = {}

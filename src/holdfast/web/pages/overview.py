@@ -13,6 +13,7 @@ from holdfast.console.attention import KINDS, Attention, is_silent
 from holdfast.console.charts import Steps
 from holdfast.console.filter_values import Exact
 from holdfast.console.job_lists import TrackedPage
+from holdfast.console.marks import Mark
 from holdfast.console.overview import Overview, number_of
 from holdfast.console.queue_figures import MOST, QueueFigures
 from holdfast.models import Sample
@@ -88,6 +89,7 @@ class OverviewPage(msgspec.Struct, frozen=True):
     throughput: Steps
     wait: Sample
     query: OverviewQuery
+    marks: tuple[Mark, ...] = ()
 
 
 async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
@@ -112,6 +114,7 @@ async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
         steps,
         await console.waits([one.name for one in shown]),
         query,
+        await console.marks(steps),
     )
 
 

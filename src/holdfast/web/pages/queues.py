@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.charts import Steps, per_minute
+from holdfast.console.marks import Mark
 from holdfast.console.queries import Page, QueueDetail
 from holdfast.console.queue_figures import (
     JOB_TABS,
@@ -130,6 +131,7 @@ class DayStats(msgspec.Struct, frozen=True):
     run: Durations
     throughput: Steps
     backlog: tuple[int, ...]
+    marks: tuple[Mark, ...] = ()
 
 
 class QueueLimits(msgspec.Struct, frozen=True):
@@ -272,6 +274,7 @@ async def _stats(ctx: Context, page: QueuePage, day: int) -> DayStats:
         _durations(stats.run, before.run, query.scale),
         steps,
         backlog(steps, page.counts.waiting),
+        await ctx.console.marks(steps, page.name),
     )
 
 

@@ -102,15 +102,16 @@ export function start({ element, clock, formatNumber, formatDuration }) {
       ctx.save();
       ctx.strokeStyle = ctx.fillStyle = this.color("quiet");
       ctx.setLineDash([4, 4]);
-      ctx.textAlign = "left";
       ctx.font = `${11 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
-      for (const { x, label } of this.data.marks ?? []) {
+      for (const [number, { x, label }] of (this.data.marks ?? []).entries()) {
         const at = this.plot.valToPos(x, "x", true);
+        const isRight = at > bbox.left + bbox.width * 0.75; // there the words are left of the line, and those of neighbours below each other
+        ctx.textAlign = isRight ? "right" : "left";
         ctx.beginPath();
         ctx.moveTo(at, bbox.top);
         ctx.lineTo(at, bbox.top + bbox.height);
         ctx.stroke();
-        ctx.fillText(label, at + 4, bbox.top + 11 * devicePixelRatio);
+        ctx.fillText(label, at + (isRight ? -4 : 4), bbox.top + (11 + 14 * (number % 3)) * devicePixelRatio);
       }
       ctx.restore();
     }

@@ -15,7 +15,8 @@ local function native(root)
     worker_channel = root .. "e:w:", result_channel = root .. "e:r:", channel = root .. "e:", changes = root .. "e:c",
     holders = root .. "h:", pending = root .. "p:", freed = root .. "hx:", limits = root .. "H", upkeep = root .. "U",
     tagged = root .. "g:", tag_counts = root .. "G", dependents = root .. "d:", releasing = root .. "u",
-    template = root .. "r:", workers = root .. "W", worker_facts = root .. "v:", audit = root .. "A",
+    template = root .. "r:", workers = root .. "W", worker_facts = root .. "v:", versions = root .. "V",
+    audit = root .. "A",
     messages = root .. "tb:", queued = root .. "tq:", reserved = root .. "tr:", topic_wake_key = root .. "tn:",
     topic_idle = root .. "ti", marks = root .. "K",
     ready = root .. "R", timer = root .. "T", fleets = root .. "N", fleet_wake = root .. "N:",
@@ -39,7 +40,7 @@ local FIXED = {
   channel = "ql:", log = "ql:log", worker_channel = "ql:w:", result_channel = "ql:hf:e:r:",
   stack_channel = "ql:hf:e:s:",
   tagged = "ql:hf:g:", tag_counts = "ql:tags", dependents = "ql:hf:d:", releasing = "ql:hf:u", template = "ql:hf:r:",
-  worker_facts = "ql:hf:v:", audit = "ql:hf:A", changes = "ql:hf:e:c", limits = "ql:hf:H",
+  worker_facts = "ql:hf:v:", versions = "ql:hf:V", audit = "ql:hf:A", changes = "ql:hf:e:c", limits = "ql:hf:H",
   identifiers = "ql:qp:identifiers", old_identifiers = "qmore:dynamic",
   priorities = "ql:qp:priorities", old_priorities = "qmore:priority",
   older_core = "ql:queues", older_settings = "ql:config", -- where others list queues; what they read at put and pop

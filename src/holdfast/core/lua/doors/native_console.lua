@@ -12,7 +12,9 @@ local scan = require("verbs.scan")
 local MOST, MOST_CHANGED, MOST_SHOWN, LONGEST_SPEC = 512, 256, 64, 16384
 local MOST_KEPT = 131072 -- bytes of a reply that is kept for a repeat: all replies to an act are shorter
 local DIGEST = 40 -- letters of a SHA-1
-local NO_JOBS = { recurring = true, workers = true, queues = true, topics = true, queued = true, reserved = true }
+local NO_JOBS = {
+  recurring = true, workers = true, versions = true, queues = true, topics = true, queued = true, reserved = true,
+}
 local NAMELESS = { completed = true, tracked = true }
 local STATES = { done = true, failed = true, stopped = true, undone = true }
 local DRAINS, READS = { "allow-oom" }, { "no-writes" }

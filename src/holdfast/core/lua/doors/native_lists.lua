@@ -11,7 +11,9 @@ local unfail = require("verbs.unfail")
 
 local MOST, MOST_GROUPS, MOST_UNFAILED = 512, 200, 200 -- the last two cost more each
 local ADDS, READS = {}, { "no-writes" }
-local NAMELESS = { completed = true, tracked = true, workers = true, queues = true, topics = true }
+local NAMELESS = {
+  completed = true, tracked = true, workers = true, versions = true, queues = true, topics = true,
+}
 local DIRECTIONS = { [""] = true, up = true, down = true }
 
 -- Which set, of whom. The second is "" where a set has no owner.

@@ -10,6 +10,7 @@ local M = {}
 
 local QUIET = "quiet" -- a field that only others write
 local SWEPT = 128 -- workers forgotten by one sweep
+local VERSION, MOST_VERSIONS = "version", 50 -- of the versions of workers the newest are kept
 
 function M.seen(ctx, worker) call("ZADD", ctx.keys.workers, ctx.now, worker) end
 
@@ -23,6 +24,13 @@ function M.drop(ctx, worker, jid) call("ZREM", ctx.keys.held .. worker, jid) end
 -- Whether a worker may report that field of itself.
 function M.may_report(field) return field ~= QUIET end
 
+-- Notes when the first worker of a version reported.
+local function note_version(ctx, version)
+  if version ~= "" and call("ZADD", ctx.keys.versions, "NX", ctx.now, version) > 0 then
+    call("ZREMRANGEBYRANK", ctx.keys.versions, 0, -MOST_VERSIONS - 1)
+  end
+end
+
 -- A worker reports what it is: args[first … last] are (field, value) pairs in place of all it
 -- reported before, if there are any. Returns whether it has to be quiet.
 function M.report(ctx, worker, args, first, last)
@@ -31,6 +39,9 @@ function M.report(ctx, worker, args, first, last)
   local known = call("ZADD", ctx.keys.workers, ctx.now, worker) == 0
   if last >= first then
     local facts = { unpack_(args, first, last) }
+    for i = 1, #facts, 2 do
+      if facts[i] == VERSION then note_version(ctx, facts[i + 1]) end
+    end
     if quiet then facts[#facts + 1], facts[#facts + 2] = QUIET, quiet end
     call("UNLINK", key)
     call("HSET", key, unpack_(facts))

@@ -47,6 +47,7 @@ local OTHERS = {
   end,
   tracked = function(ctx) return whole(ctx.keys.marks) end,
   workers = function(ctx) return whole(ctx.keys.workers) end,
+  versions = function(ctx) return whole(ctx.keys.versions) end,
   queues = function(ctx) return whole(ctx.keys.queues) end,
   topics = function(ctx) return whole(ctx.keys.topics) end,
   queued = function(ctx, name) return whole(ctx.keys.queued .. name) end,
@@ -54,7 +55,7 @@ local OTHERS = {
 }
 
 -- Those that people read from the newest on.
-local DOWN = { failed = true, group = true, tracked = true, workers = true }
+local DOWN = { failed = true, group = true, tracked = true, workers = true, versions = true }
 
 local function parts_of(ctx, set, name)
   local of_queue = OF_QUEUE[set]
