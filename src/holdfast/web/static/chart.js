@@ -21,8 +21,17 @@ export function start({ element, clock, formatNumber, formatDuration }) {
       this.plot = null;
     }
 
+    /** Show new values in the same drawing, so that nothing flashes and what somebody selects stays. */
     attributeChangedCallback() {
-      if (this.isConnected && !this.plot?.select.width) this.draw(); // not while somebody selects a part of it
+      if (!this.isConnected) return;
+      const before = this.plot && this.data.series.length;
+      this.data = JSON.parse(this.dataset.chart);
+      if (before === this.data.series.length) this.plot.setData(this.columns());
+      else this.draw();
+    }
+
+    columns() {
+      return [this.data.x, ...this.data.series.map((one) => one.values)];
     }
 
     box() {
@@ -33,8 +42,7 @@ export function start({ element, clock, formatNumber, formatDuration }) {
       if (!window.uPlot) return;
       this.plot?.destroy();
       this.data = JSON.parse(this.dataset.chart);
-      const columns = [this.data.x, ...this.data.series.map((one) => one.values)];
-      this.plot = new uPlot(this.options(), columns, this);
+      this.plot = new uPlot(this.options(), this.columns(), this);
       this.tip = element("div", { class: "tip", hidden: "" });
       this.plot.over.append(this.tip);
     }
