@@ -37,7 +37,7 @@ def waiting(client: Client) -> Client:
 
 
 def closing(ui: Application) -> Any:
-    """What a host does at its end: it tells the applications that it mounts nothing."""
+    """A lifespan of a host that closes at its end what it mounts."""
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[None]:
