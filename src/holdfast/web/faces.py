@@ -46,8 +46,8 @@ class Faces:
             Route("/live", self._guarded(self._live)),
             Route("/api/v1/openapi.json", self._guarded(self._openapi)),
             Route("/api/v1/health", self._health),
-            Route("/act/{noun}/{verb}", self._guarded(self._form), methods=["POST"]),
-            Route("/api/v1/{noun}/{verb}", self._guarded(self._json_action), methods=["POST"]),
+            *_routes("/act/{noun}/{verb}", self._guarded(self._form), "POST"),
+            *_routes("/api/v1/{noun}/{verb}", self._guarded(self._json_action), "POST"),
         ]
         for view in self.site.table.views:
             found += _routes("/api/v1" + view.twin, self._guarded(self._twin(view), view.role))
@@ -258,10 +258,10 @@ class Faces:
         return JSONResponse({"store": "ok"})
 
 
-def _routes(path: str, handle: Handler) -> list[BaseRoute]:
+def _routes(path: str, handle: Handler, method: str = "GET") -> list[BaseRoute]:
     """Return the routes of a path, with and without a slash at its end; a name in it may have any characters."""
     shown = path.replace("{name}", "{name:path}")
-    return [Route(one, handle) for one in dict.fromkeys((shown, shown.rstrip("/") + "/"))]
+    return [Route(one, handle, methods=[method]) for one in dict.fromkeys((shown, shown.rstrip("/") + "/"))]
 
 
 async def _match(ctx: Context, action: ActionRoute, body: Body) -> None:

@@ -1,7 +1,8 @@
 """What pages and actions are: one table of views and one of actions, from which HTML, JSON and OpenAPI are made."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_origin
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -167,11 +168,20 @@ async def read_form(request: Request) -> ImmutableMultiDict[str, str]:
     return ImmutableMultiDict(fields)
 
 
+def _is_number(kind: type[msgspec.Struct], name: str) -> bool:
+    """Return whether a field takes numbers or a flag, and no text."""
+    [field] = [one for one in msgspec.structs.fields(kind) if one.name == name]
+    return set(get_args(field.type) or (field.type,)) <= {int, float, bool, NoneType}
+
+
 def from_form(kind: type[S], given: ImmutableMultiDict[str, Any]) -> S:
-    """Return a query string or form as its struct. Raises UsageError; fields that it does not know are ignored."""
+    """Return a query string or form as its struct. Raises UsageError; fields that it does not know are ignored.
+
+    An empty field for a number counts as one that is not there.
+    """
     values: dict[str, object] = {}
     for name in kind.__struct_fields__:
-        if name not in given:
+        if name not in given or (given[name] == "" and _is_number(kind, name)):
             continue
         values[name] = given.getlist(name) if is_list(kind, name) else given[name]
     try:

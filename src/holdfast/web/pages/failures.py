@@ -208,6 +208,8 @@ async def of_groups(action: Action, ctx: Context, body: Groups) -> Done | Questi
         dry_run=body.dry_run,
         confirm=body.confirm,
     )
+    if names and not (await ctx.console.jobs(asked.q, limit=1)).jobs:
+        raise UnknownName(f'there is no failed job in a group "{body.name[0]:.200}"')
     done = await change(action, ctx, asked)
     is_over = isinstance(done, Done) and done.changed and not done.place
     if is_over and len(names) == 1 and _asked_on_page_of(ctx, body.name[0]):

@@ -96,6 +96,8 @@ async def change(action: Action, ctx: Context, body: Change) -> Done | Question:
         raise UsageError("nothing is selected: expected jids or a filter q")
     if body.jid and body.q and body.confirm == "api":
         raise UsageError("expected either jids or a filter q, got both")
+    if action == "move" and body.confirm and not body.value:
+        raise UsageError("value: expected the queue to move to")
     if body.q:
         return await _change_matching(action, ctx, body)
     if body.dry_run:

@@ -51,6 +51,8 @@ async def resume(ctx: Context, body: NamedQueues) -> Done:
     """Resume queues. Unknown ones are refused before anything is changed."""
     names = await _known(ctx, body)
     count = await ctx.console.resume(*names)
+    if not count:
+        return _done(f"{_named(names)}: not paused.", names, count, None)
     return _done(f"{_named(names)} resumed.", names, count, Repeal("queues", "pause", {"name": names}))
 
 

@@ -255,7 +255,7 @@ function refresh(region, wait = 250 + Math.random() * 150) {
   const load = () => {
     app.timers.delete(region);
     if (!region.isConnected || document.hidden) return;
-    if ($(".asks", region)) refresh(region, 500); // a question stays until it is answered
+    if ($(".asks, dialog[open]", region)) refresh(region, 500); // a question stays until it is answered
     else htmx.trigger(region, "hf");
   };
   app.timers.set(region, setTimeout(load, wait));
@@ -321,7 +321,7 @@ document.addEventListener("htmx:after:request", (event) => {
 
 // What somebody has folded or unfolded, a menu too, stays as it is when its region loads again.
 htmx.registerExtension("keep-open", {
-  htmx_before_morph_attr: (changing, { attrName }) => !(attrName === "open" && changing.localName === "details"),
+  htmx_before_morph_attr: (changing, { attrName }) => !(attrName === "open" && changing.matches("details, dialog")),
 });
 
 document.addEventListener("htmx:after:swap", () => {

@@ -26,9 +26,8 @@ function M.may_report(field) return field ~= QUIET end
 
 -- Notes when the first worker of a version reported.
 local function note_version(ctx, version)
-  if version ~= "" and call("ZADD", ctx.keys.versions, "NX", ctx.now, version) > 0 then
-    call("ZREMRANGEBYRANK", ctx.keys.versions, 0, -MOST_VERSIONS - 1)
-  end
+  if version == "" or call("ZADD", ctx.keys.versions, "NX", ctx.now, version) == 0 then return end
+  if call("ZCARD", ctx.keys.versions) > MOST_VERSIONS then call("ZPOPMIN", ctx.keys.versions) end
 end
 
 -- A worker reports what it is: args[first … last] are (field, value) pairs in place of all it
