@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from browsing import Visits, confirm, expect, go, put, toast
 
@@ -119,6 +120,31 @@ def test_messages_are_scheduled_counted_down_delivered_and_cancelled(
     message = client.topics["mail"].pull()
     assert message is not None
     assert message.id == own
+
+
+def test_what_programs_do_with_messages_over_http_is_seen_as_it_happens(
+    visit: Visits, client: Client, address: str
+) -> None:
+    """Also that the countdown and the buttons are in view beside an id and a body of any length."""
+    long = "y" * 190
+    page = visit("/topics/mail")
+    pending, finished = page.locator("#pending tbody tr[id]"), page.locator("#finished")
+    with httpx.Client(base_url=address) as program:
+        for id, delay in ((long, 900), ("soon", 0)):
+            fields = {"id": id, "contents": "x" * 1000, "delay": delay}
+            assert program.post("schedule/mail", json=fields).json() == {"success": True, "created": True}
+        expect(pending).to_have_count(2)
+        expect(page.locator("#pending time")).to_be_in_viewport()
+        expect(pending.last.get_by_role("button", name="Cancel")).to_be_in_viewport()
+        assert program.post("cancel/mail", json={"id": long}).json() == {"success": True, "removed": True}
+        assert program.post("cancel/mail", json={"id": long}).json() == {"success": True, "removed": False}
+        expect(finished.locator("li", has_text=long)).to_contain_text("cancelled")
+        assert program.post("reserve/mail").json()["id"] == "soon"
+        expect(page.locator("#reserved tbody tr[id]")).to_contain_text("soon")
+        assert program.post("release/mail", json={"id": "soon"}).json()["released"]
+        expect(finished.locator("li", has_text="soon")).to_contain_text("completed")
+    finished.get_by_role("button", name="Remove soon from this list").click()
+    expect(finished.locator("li")).to_have_count(1)
 
 
 def test_a_worker_that_was_killed_is_silent_and_its_jobs_run_elsewhere_when_its_leases_are_timed_out(

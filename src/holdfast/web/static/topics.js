@@ -18,10 +18,12 @@ const store = (storage, key, value) => {
 };
 
 /** Follow the messages of the page, with the tools of app.js. */
-export function start({ element, icon }) {
+export function start({ element, icon, page }) {
   const list = document.getElementById("finished");
   const storageKey = `holdfast.finished.${list.dataset.topic}`;
-  const cancelled = new Set();
+  const ahead = Number(page.now) ? Number(page.now) - Date.now() : 0; // what the store's clock is ahead of this one
+  const cancelled = new Set(); // by this page
+  const hurried = new Set(); // messages that this page made ready before their time
 
   // What ended.
 
@@ -46,9 +48,11 @@ export function start({ element, icon }) {
     show();
   }
 
-  /** The ids of the messages that the page shows, queued or reserved. */
-  const present = () =>
-    new Set([...document.querySelectorAll("tr[data-message]:not(.gone), tr[data-reserved]:not(.gone)")].map((row) => row.dataset.message ?? row.dataset.reserved));
+  /** When each message that the page shows is ready, by its id; 0 for one that is ready or reserved. */
+  const present = () => {
+    const rows = [...document.querySelectorAll("tr[data-message]:not(.gone), tr[data-reserved]:not(.gone)")];
+    return new Map(rows.map((row) => [row.dataset.message ?? row.dataset.reserved, row.dataset.message ? Number(row.querySelector("time")?.dataset.ms ?? 0) : 0]));
+  };
 
   /** Whether the page shows all messages: otherwise one that left it may only be on another page. */
   const isWhole = () => !document.querySelector("#messages a[rel=next], #messages .none.more") && !new URLSearchParams(location.search).has("after");
@@ -56,10 +60,13 @@ export function start({ element, icon }) {
   let known = present();
   let wasWhole = isWhole();
 
+  /** Whether a message that left was cancelled: here, or by somebody else, because nobody delivers it before its time. */
+  const isCancelled = (id) => cancelled.has(id) || (!hurried.has(id) && known.get(id) > Date.now() + ahead + 1000);
+
   function look() {
     const now = present();
-    const left = [...known].filter((id) => !now.has(id) && (cancelled.has(id) || (wasWhole && isWhole())));
-    const lines = left.map((id) => ({ id, status: cancelled.has(id) ? "cancelled" : "completed" }));
+    const left = [...known.keys()].filter((id) => !now.has(id) && (cancelled.has(id) || (wasWhole && isWhole())));
+    const lines = left.map((id) => ({ id, status: isCancelled(id) ? "cancelled" : "completed" }));
     if (lines.length) update([...lines, ...finished.filter((one) => !left.includes(one.id))]);
     left.forEach((id) => cancelled.delete(id));
     [known, wasWhole] = [now, isWhole()];
@@ -67,7 +74,9 @@ export function start({ element, icon }) {
 
   document.addEventListener("submit", ({ target, submitter }) => {
     const action = submitter?.getAttribute("formaction") ?? target.getAttribute("action") ?? "";
-    if (action.endsWith("/act/topics/cancel")) for (const id of new FormData(target).getAll("id")) cancelled.add(id);
+    const ids = new FormData(target).getAll("id");
+    if (action.endsWith("/act/topics/cancel")) for (const id of ids) cancelled.add(id);
+    if (action.endsWith("/act/topics/deliver")) for (const id of ids) hurried.add(id);
   });
   document.addEventListener("htmx:after:swap", look);
   new MutationObserver(look).observe(document.querySelector("main"), { subtree: true, childList: true, attributeFilter: ["class"] });
