@@ -15,6 +15,7 @@ NAMES = (
     "prices",
     "features",
     "topics",
+    "push",
     "storms",
     "reads",
     "memory",
