@@ -23,10 +23,10 @@ from holdfast import Client
 from holdfast.commands.jobs import PutMany
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
+from holdfast.console.page_paths import segment
 from holdfast.ids import mint_jid
 from holdfast.testing.store import ScratchStore
 from holdfast.web.pages import TABLE
-from holdfast.web.paths import segment
 from holdfast.web.serving import Folder
 
 QUEUES = 50

@@ -13,11 +13,10 @@ from holdfast.cli.notices.notice import Notice
 from holdfast.cli.notices.surges import SurgeNotice, SurgePoller, SurgeWatch
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.handles import Console
-from holdfast.console.page_paths import group_path
+from holdfast.console.page_paths import group_path, name_of
 from holdfast.console.triage import MANY
 from holdfast.testing.clock import StoppedClock
 from holdfast.testing.store import ScratchStore
-from holdfast.web.paths import name_of
 from waiting import until
 
 

@@ -11,11 +11,11 @@ from starlette.testclient import TestClient
 from holdfast import AsyncClient, Client
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
+from holdfast.console.page_paths import segment
 from holdfast.testing.store import ScratchStore
 from holdfast.web import auth, create_app
 from holdfast.web.live import Hub
 from holdfast.web.pages import TABLE
-from holdfast.web.paths import segment
 from holdfast.web.sessions import Sessions
 from holdfast.web.views import ActionRoute, View
 

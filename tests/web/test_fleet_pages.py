@@ -13,9 +13,9 @@ from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
 from holdfast.console.operations import Operation
+from holdfast.console.page_paths import segment
 from holdfast.testing.clock import StoppedClock
 from holdfast.web import User, create_app
-from holdfast.web.paths import segment
 from waiting import until
 
 Browse = Callable[..., TestClient]

@@ -20,8 +20,8 @@ from web_process import serving
 from holdfast import Client
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
+from holdfast.console.page_paths import segment
 from holdfast.testing.store import ScratchStore
-from holdfast.web.paths import segment
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from holdfast import Client
 from holdfast.console.handles import Console
-from holdfast.web.paths import segment
+from holdfast.console.page_paths import segment
 from holdfast.web.users import User
 from waiting import until
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from holdfast import Client
 from holdfast.console.handles import Console
-from holdfast.web.paths import segment
+from holdfast.console.page_paths import segment
 from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]

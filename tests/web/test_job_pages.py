@@ -13,10 +13,10 @@ from starlette.testclient import TestClient
 from holdfast import Client
 from holdfast.console.filter_values import FIELDS
 from holdfast.console.handles import Console
+from holdfast.console.page_paths import segment
 from holdfast.web import User
 from holdfast.web.pages.job_facts import arguments_of, moments_of
 from holdfast.web.pages.jobs import narrowed, neutral
-from holdfast.web.paths import segment
 from holdfast.web.tracebacks import parts_of
 
 Browse = Callable[..., TestClient]

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Client
-from holdfast.web.paths import segment
+from holdfast.console.page_paths import segment
 
 NAME = "eu/mail: 50 %"
 

@@ -14,9 +14,9 @@ from playwright.sync_api import Page
 from scene import FAILED, HOSTILE, Scene
 
 from holdfast import Client
+from holdfast.console.page_paths import segment
 from holdfast.testing.store import ScratchStore
 from holdfast.web import create_app
-from holdfast.web.paths import segment
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 # What drives the browser runs an event loop in this thread.

@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 
 from holdfast import Client
 from holdfast.console.handles import Console
+from holdfast.console.page_paths import segment
 from holdfast.web.pages.queues import TABS
-from holdfast.web.paths import segment
 from waiting import until
 
 Browse = Callable[..., TestClient]

@@ -14,9 +14,9 @@ from starlette.requests import HTTPConnection
 
 from holdfast import Client
 from holdfast.console.handles import Console
+from holdfast.console.page_paths import segment
 from holdfast.testing.store import ScratchStore
 from holdfast.web import User, create_app
-from holdfast.web.paths import segment
 from holdfast.web.serving import Folder
 from waiting import until
 

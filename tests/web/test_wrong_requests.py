@@ -13,11 +13,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Client
+from holdfast.console.page_paths import segment
 from holdfast.testing.store import ScratchStore
 from holdfast.web import create_app
 from holdfast.web.app import Application
 from holdfast.web.pages import TABLE
-from holdfast.web.paths import segment
 from waiting import until, until_async
 
 NAMES = ("a/b", "a:b", "a.b", "50%", "%2F", "two words", "🦑", "..", "<script>", "ü" * 60)

@@ -1,10 +1,11 @@
-"""What many commands of operators have: lengths of time, days, which part of a list is shown, and the list itself."""
+"""What several commands have: options of servers, lengths of time, days, which part of a list is shown, and the list itself."""
 
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import wraps
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import click
@@ -19,6 +20,37 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 NEGATIVE: Final = {"ignore_unknown_options": True}
 """The context settings of a command that takes a number: `-1` is then a value, whose limits are told, not an option."""
+HOST: Final = click.option(
+    "-o",
+    "--bind",
+    "--host",
+    "host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address to listen on.",
+)
+USERS: Final = click.option(
+    "--users",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of users: lines of name:role:secret[:date[:limits]].",
+)
+PROXY: Final = click.option(
+    "--proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Address of a server in front whose headers are believed; may be repeated.",
+)
+PREFIX: Final = click.option(
+    "--prefix", default="", metavar="PATH", help="Path below which everything lies, such as /jobs."
+)
+HOSTS: Final = click.option(
+    "--allowed-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Host name under which it may be reached; may be repeated [default: any].",
+)
 _UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])")
 

@@ -1,6 +1,5 @@
 """`holdfast topics serve`: the topic endpoints for programs of any language."""
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -8,6 +7,7 @@ import platformdirs
 
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
+from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, USERS
 
 
 @examples(
@@ -23,35 +23,11 @@ from holdfast.cli.examples import examples
     "--users; proxy: a server in front, see --proxy.",
 )
 @click.option("-p", "--port", type=click.IntRange(1, 65535), default=7171, show_default=True, help="Port.")
-@click.option(
-    "-o",
-    "--bind",
-    "--host",
-    "host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="Address to listen on.",
-)
-@click.option(
-    "--users",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File of users: lines of name:role:secret[:date[:limits]].",
-)
-@click.option(
-    "--proxy",
-    multiple=True,
-    metavar="ADDRESS",
-    help="Address of a server in front whose headers are believed; may be repeated.",
-)
-@click.option(
-    "--allowed-host",
-    "hosts",
-    multiple=True,
-    metavar="NAME",
-    help="Host name under which it may be reached; may be repeated [default: any].",
-)
-@click.option("--prefix", default="", metavar="PATH", help="Path below which everything lies, such as /jobs.")
+@HOST
+@USERS
+@PROXY
+@HOSTS
+@PREFIX
 @store_options
 @click.pass_context
 def serve(ctx: click.Context, /, place: Place, port: int, **options: Any) -> None:

@@ -1,7 +1,7 @@
 """`holdfast topics` for consumers: reserve and pull messages, end reservations, queue messages again, count ready ones."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import Final
 
 import click
 
@@ -11,8 +11,6 @@ from holdfast.cli.options import length
 from holdfast.cli.output import FiniteRange, counted, echo_text, json_option, print_json
 from holdfast.cli.topic_arguments import AT, DELAY_BACK, IDS, MANY, TOPIC
 from holdfast.commands.topics import MAX_MOVED, Message
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 DEADLINE: Final = click.option(
     "--deadline",

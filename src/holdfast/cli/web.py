@@ -15,6 +15,7 @@ import click
 from holdfast.cli import web_samples
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
+from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, USERS
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
@@ -50,16 +51,7 @@ _TOPICS_PORT: Final = 7171
     type=click.IntRange(1, 65535),
     help="Port [default: 5678, or the next free one; 7171 for the topic endpoints alone].",
 )
-@click.option(
-    "-o",
-    "--bind",
-    "--host",
-    "host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="Address to listen on.",
-)
+@HOST
 @click.option(
     "--auth",
     type=click.Choice(_MODES),
@@ -68,22 +60,13 @@ _TOPICS_PORT: Final = 7171
     help="How users are known. token: by a link that is printed, on this machine only; none: everybody on this machine; basic: "
     "names and passwords of --users; bearer: tokens of --users; proxy: a server in front, see --proxy.",
 )
-@click.option(
-    "--users",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File of users: lines of name:role:secret[:date[:limits]].",
-)
+@USERS
 @click.option(
     "--hash-password",
     is_flag=True,
     help="Read a password from standard input, print the secret for --users, and end.",
 )
-@click.option(
-    "--proxy",
-    multiple=True,
-    metavar="ADDRESS",
-    help="Address of a server in front whose headers are believed; may be repeated.",
-)
+@PROXY
 @click.option(
     "--only",
     "parts",
@@ -99,14 +82,8 @@ _TOPICS_PORT: Final = 7171
     metavar="RULE",
     help="Mask a path (*.password) or, after re:, a pattern in the data of jobs; may be repeated.",
 )
-@click.option("--prefix", default="", metavar="PATH", help="Path below which everything lies, such as /jobs.")
-@click.option(
-    "--allowed-host",
-    "hosts",
-    multiple=True,
-    metavar="NAME",
-    help="Host name under which it may be reached; may be repeated [default: any].",
-)
+@PREFIX
+@HOSTS
 @click.option(
     "--environment", default="", metavar="NAME", help="Name shown beside the title, such as production."
 )

@@ -1,9 +1,10 @@
-"""Paths of pages of the web UI, for all that link to them: names of any characters as one segment."""
+"""Paths of pages of the web UI, for all that link to them: names of any characters as one segment, and query strings."""
 
 import base64
 import binascii
+from collections.abc import Mapping
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 _MARK: Final = "~"
 
@@ -39,3 +40,9 @@ def job_path(jid: str) -> str:
 def group_path(group: str) -> str:
     """Return the path of the page of a failure group."""
     return f"/failed/{segment(group)}"
+
+
+def with_query(path: str, query: Mapping[str, object]) -> str:
+    """Return a path with a query string of what is neither None nor empty."""
+    given = {name: value for name, value in query.items() if value not in (None, "", False)}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path

@@ -7,8 +7,8 @@ import msgspec
 from starlette.requests import Request
 
 from holdfast.console.handles import AsyncConsole
+from holdfast.console.page_paths import segment, with_query
 from holdfast.console.plain import stored
-from holdfast.web.paths import segment, with_query
 from holdfast.web.site import Site
 from holdfast.web.users import Role, User
 

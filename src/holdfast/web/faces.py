@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Match, Route
 
 from holdfast.console.handles import AsyncConsole
+from holdfast.console.page_paths import name_of
 from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError, Refused, UnknownName, UsageError, WrongState
 from holdfast.printable import one_line
@@ -20,7 +21,6 @@ from holdfast.web.auth import Authentication
 from holdfast.web.context import Context
 from holdfast.web.error_pages import status_of
 from holdfast.web.flash import Flashes
-from holdfast.web.paths import name_of
 from holdfast.web.site import Site
 from holdfast.web.users import RANKS, Role
 from holdfast.web.views import ActionRoute, Body, Done, Question, View, from_form, read_form

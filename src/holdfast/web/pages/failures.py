@@ -15,12 +15,12 @@ from holdfast.console.filter_values import Exact
 from holdfast.console.job_queries import Shared
 from holdfast.console.operation_spec import Spec, patch_of
 from holdfast.console.operations import Operation
+from holdfast.console.page_paths import with_query
 from holdfast.console.search import SearchPage
 from holdfast.console.snooze import GROUP
 from holdfast.errors import OperationNotFound, Refused, UnknownName
 from holdfast.web.context import Context
 from holdfast.web.pages.job_actions import Change, change
-from holdfast.web.paths import with_query
 from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal, View
 
 _DATA: Final = "data."
