@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import Case, GenerationMode
 from test_gateway_verbs import EXAMPLES
-from web_process import serving
 
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
+from web_process import serving
 
 pytestmark = pytest.mark.slow
 
