@@ -3,6 +3,7 @@ of a hundred beside single calls; and how long after its put a job reaches a pro
 
 import http.client
 import json
+import os
 import re
 import shutil
 import statistics
@@ -14,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.report import Row, Say, at_least, at_most, shown
 from benchmarks.web import port_of
@@ -24,6 +25,8 @@ from holdfast.web.serving import Folder
 
 HALF, TWENTY, PICK_UP_MS = 0.5, 20, 3
 BATCH = 100
+CONNECTIONS = "32"
+"""Of wrk: calls of one moment share a pipeline to the store, so with few connections the gateway waits more than it computes."""
 BARE = """
 import sys
 from starlette.applications import Starlette
@@ -71,14 +74,14 @@ def run(quick: bool, say: Say) -> list[Row]:
     ):
         return [
             *beside_bare(client, gateway, other, rounds, seconds, say),
-            *batches(gateway, rounds, say),
-            *pick_up(client, gateway, other, 100 if quick else 500, say),
+            *batches(gateway.port, rounds, say),
+            *pick_up(client, gateway.port, other.port, 100 if quick else 500, say),
         ]
 
 
 @contextmanager
-def served(url: str) -> Iterator[int]:
-    """Serve the gateway in a process of its own; yields its port."""
+def served(url: str) -> Iterator["Served"]:
+    """Serve the gateway in a process of its own."""
     with tempfile.TemporaryDirectory() as here:
         words = [
             "web",
@@ -96,15 +99,15 @@ def served(url: str) -> Iterator[int]:
         command = [sys.executable, "-m", "holdfast.cli.main", *words, "--app-dir", f"{here}/web"]
         process = subprocess.Popen(command)
         try:
-            yield port_of(Folder(Path(here) / "web"), process)
+            yield Served(port_of(Folder(Path(here) / "web"), process), process.pid)
         finally:
             process.terminate()
             process.wait(30)
 
 
 @contextmanager
-def bare(port: int = 5900) -> Iterator[int]:
-    """Serve one endpoint of Starlette alone, by the same server with the same options; yields its port."""
+def bare(port: int = 5900) -> Iterator["Served"]:
+    """Serve one endpoint of Starlette alone, by the same server with the same options."""
     process = subprocess.Popen([sys.executable, "-c", BARE, str(port)])
     try:
         until = time.monotonic() + 30
@@ -114,10 +117,22 @@ def bare(port: int = 5900) -> Iterator[int]:
                 break
             except OSError:
                 time.sleep(0.05)
-        yield port
+        yield Served(port, process.pid)
     finally:
         process.terminate()
         process.wait(30)
+
+
+class Served(NamedTuple):
+    """A server: its port, and its process."""
+
+    port: int
+    pid: int
+
+    def cpu(self) -> float:
+        """Return the seconds that its process has computed."""
+        words = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Caller:
@@ -137,49 +152,61 @@ class Caller:
         return json.loads(text)["result"]
 
 
-def per_second(port: int, verb: str, body: dict[str, Any], seconds: int) -> float:
-    """Requests a second of wrk, over eight connections that are kept."""
+def per_second(served: Served, verb: str, body: dict[str, Any], seconds: int) -> tuple[float, float]:
+    """Requests a second of wrk, over connections that are kept, and the microseconds that the server computes for one."""
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(f"PATH = '/v1/{verb}'\nBODY = [[{json.dumps(body)}]]\n{SCRIPT}")
         script.flush()
         words = [
             "wrk",
             "-t",
-            "8",
+            CONNECTIONS,
             "-c",
-            "8",
+            CONNECTIONS,
             "-d",
             f"{seconds}s",
             "-s",
             script.name,
-            f"http://127.0.0.1:{port}/",
+            f"http://127.0.0.1:{served.port}/",
         ]
+        begun = served.cpu()
         text = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120).stdout
     found = re.search(r"per second\s+([\d.]+)\s+not 200\s+(\d+)", text)
     if found is None or int(found[2]):
         raise SystemExit(f"{verb}: {text[:600]}")
-    return float(found[1])
+    rate = float(found[1])
+    return rate, (served.cpu() - begun) / (rate * seconds) * 1e6
 
 
 def beside_bare(
-    client: Client, gateway: int, other: int, rounds: int, seconds: int, say: Say
+    client: Client, gateway: Served, other: Served, rounds: int, seconds: int, say: Say
 ) -> Iterator[Row]:
     ratios: dict[str, list[float]] = {"put": [], "complete_pop": []}
+    costs: dict[str, list[float]] = {"put": [], "complete_pop": []}
     rates: dict[str, list[float]] = {"bare": [], "put": [], "complete_pop": []}
     for number in range(rounds):
         for verb, found in ratios.items():
             say(f"{verb}, round {number + 1} of {rounds}")
             if verb == "complete_pop":
                 client.queues["q"].put_many(("jobs.Thumbnail", PUT["data"]) for _ in range(20_000))
-            without = per_second(other, "put", PUT, seconds)
-            with_it = per_second(gateway, verb, PUT, seconds)
+            without, plain = per_second(other, "put", PUT, seconds)
+            with_it, whole = per_second(gateway, verb, PUT, seconds)
             rates["bare"].append(without)
             rates[verb].append(with_it)
             found.append(with_it / without)
+            costs[verb].append(plain / whole)
     for verb, found in ratios.items():
         beside = f"{statistics.median(rates[verb]):,.0f}/s beside {statistics.median(rates['bare']):,.0f}/s; {min(found):.2f} to {max(found):.2f}"
         yield at_least(
             f"{verb} over HTTP, of a bare endpoint's rate", statistics.median(found), HALF, "×", beside
+        )
+        cost = costs[verb]
+        yield at_least(
+            "the same, by what the two servers compute for a request",
+            statistics.median(cost),
+            HALF,
+            "×",
+            f"{min(cost):.2f} to {max(cost):.2f}; without the store's own work",
         )
 
 

@@ -10,9 +10,11 @@ from callers import Verbs, served
 
 from holdfast import AsyncClient, Client
 from holdfast.commands.jobs import JobGet
+from holdfast.commands.leases import WILL_WAIT, Pop
 from holdfast.testing.store import ScratchStore
 from holdfast.web import User, create_app
 from holdfast.web.gateway import waiting
+from holdfast.web.gateway.waiting import Waiters
 from waiting import until, until_async
 
 WES = {"Authorization": "Bearer wes"}
@@ -270,8 +272,6 @@ async def test_a_worker_elsewhere_is_woken_for_a_queue_that_nobody_waits_for_her
         task = pop(http, own_address, queue="other")  # the connection goes on with q for this
         await blocked(own)
         wake_up = client.link.wake_up()
-        from holdfast.commands.leases import WILL_WAIT, Pop
-
         assert not await client.run(Pop("elsewhere", ["q"], 1, None, WILL_WAIT))
         waiting_there = asyncio.create_task(wake_up.wait([client.shard.wake_key("q")], 30))
         await asyncio.sleep(0.1)
@@ -280,4 +280,75 @@ async def test_a_worker_elsewhere_is_woken_for_a_queue_that_nobody_waits_for_her
         await client.queues["other"].put("K", {})
         await task
         await wake_up.close()
+    await client.close()
+
+
+async def test_a_wake_up_that_is_lost_with_the_connection_is_made_up_for(
+    own: ScratchStore, own_address: str, namespace: str
+) -> None:
+    client = AsyncClient(own.url, namespace=namespace)
+    async with httpx.AsyncClient() as http:
+        task = pop(http, own_address)
+        await blocked(own)
+        own.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await client.queues["q"].put("K", {})
+        own.ask("DEL", client.shard.wake_key("q"))  # as if the connection had taken it along
+        assert len(await asyncio.wait_for(task, 15)) == 1
+    await client.close()
+
+
+async def test_a_pop_of_another_queue_is_woken_while_the_shared_connection_waits(
+    own: ScratchStore, own_address: str, namespace: str
+) -> None:
+    client = AsyncClient(own.url, namespace=namespace)
+    async with httpx.AsyncClient() as http:
+        first = pop(http, own_address, queue="first")
+        await blocked(own)
+        second = pop(http, own_address, queue="second")
+        await until_async(lambda: waiting_count() == 2, "both wait")
+        await client.queues["second"].put("K", {})
+        assert len(await asyncio.wait_for(second, 15)) == 1
+        first.cancel()
+        await asyncio.wait([first])
+    await client.close()
+
+
+@pytest.mark.parametrize("during", [1, 2])
+async def test_a_pop_that_is_left_during_a_call_gives_its_job_back(
+    store: ScratchStore, namespace: str, during: int
+) -> None:
+    """The first call is that of the pop itself, the second one that of a wake-up."""
+    client = AsyncClient(store.url, namespace=namespace)
+    waiters, called, done, calls = Waiters(client), asyncio.Event(), asyncio.Event(), 0
+
+    def run(command: Any) -> "asyncio.Future[Any]":
+        async def sent() -> Any:
+            nonlocal calls
+            calls += 1
+            mine = calls
+            result = await client.run(command)
+            if mine == during:
+                called.set()
+                await done.wait()
+            return result
+
+        return asyncio.ensure_future(sent())
+
+    queue = client.queues["q"]
+    if during == 1:
+        await queue.put("K", {}, jid="a", retries=0)
+    task = asyncio.create_task(waiters.pop(Pop("gone", ["q"]), 20, run))
+    if during == 2:
+        await until_async(lambda: waiting_count() == 1, "it waits")
+        await queue.put("K", {}, jid="a", retries=0)
+    await called.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    done.set()
+    [again] = await waiters.pop(Pop("next", ["q"]), 20, client.run)  # type: ignore[arg-type]
+    assert (again.jid, again.worker, again.remaining, again.losses) == ("a", "next", 0, 0)
+    [facts] = await client.run(JobGet(["a"]))
+    assert facts is not None
+    assert [line.reason for line in facts.history if line.what == "preempted"] == ["the client disconnected"]
+    await waiters.close()
     await client.close()

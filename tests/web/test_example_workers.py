@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from web_process import serving
 
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
 from waiting import until
+from web_process import serving
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 COMMANDS: dict[str, Callable[[Path], list[str]]] = {

@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import APIOperation, Case, GenerationMode
 from starlette.testclient import TestClient
-from web_process import serving
 
 from holdfast import Client
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
 from holdfast.console.page_paths import segment
 from holdfast.testing.store import ScratchStore
+from web_process import serving
 
 pytestmark = pytest.mark.slow
 

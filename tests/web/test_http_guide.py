@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from web_process import serving
 
 from holdfast.testing.store import ScratchStore
 from holdfast.web.gateway.verbs import verbs
+from web_process import serving
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "http.md").read_text()
 

@@ -15,13 +15,13 @@ from browsing import Visits, expect, fail, go, is_same, own_chromium, put, serve
 from journeys import follow_the_numbers, keep_ten_tabs_live, pause_for_a_reason, retry_one
 from playwright.sync_api import Page
 from starlette.types import Receive, Scope, Send
-from web_process import free_port, serving
 
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
 from holdfast.web import create_app
 from holdfast.web.app import Application
 from waiting import until
+from web_process import free_port, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 

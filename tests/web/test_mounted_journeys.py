@@ -18,12 +18,12 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 from test_mounting import PREFIX, admin, django, fastapi
-from web_process import serving
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.serving import make_server
 
 from holdfast import Client
 from holdfast.web import create_app, create_wsgi_app
+from web_process import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 Host = Callable[[Client, Path], AbstractContextManager[str]]

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from web_process import serving
 
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
 from holdfast.web.credentials import hash_token
 from waiting import until
+from web_process import serving
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "night_repairs.py"
 JOBS = '''

@@ -15,7 +15,6 @@ from uuid import uuid4
 import httpx
 import pytest
 from starlette.testclient import TestClient
-from web_process import free_port, serving
 
 import programs
 from command_line import holdfast
@@ -28,6 +27,7 @@ from holdfast.web.credentials import Credentials, hash_token, parsed_users
 from holdfast.web.sessions import Sessions
 from receiver import OK, Delivery, Receiver, says
 from waiting import until
+from web_process import free_port, serving
 
 JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

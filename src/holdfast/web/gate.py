@@ -2,6 +2,7 @@
 of every response.
 """
 
+import itertools
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -44,14 +45,25 @@ def fixed_headers(options: Options) -> dict[str, str]:
     return headers if options.frame_ancestors else {"X-Frame-Options": "DENY", **headers}
 
 
-def host_of(headers: Headers) -> str:
+_PREFIX_OF_NAMES: Final = secrets.token_hex(4)
+_numbers = itertools.count(1)
+
+
+def request_name() -> str:
+    """Return a new name of a request, for the log and for errors."""
+    return f"{_PREFIX_OF_NAMES}-{next(_numbers):x}"
+
+
+def host_of(headers: Mapping[str, str]) -> str:
     """Return the host name that a request was sent to, without its port, in lower case; "" if it names none."""
     host = headers.get("host", "")
     name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
     return name.lower()
 
 
-def is_cross_site(method: str, scheme: str, headers: Headers, is_for_programs: bool = False) -> bool:
+def is_cross_site(
+    method: str, scheme: str, headers: Mapping[str, str], is_for_programs: bool = False
+) -> bool:
     """Return whether a request that changes something was, or may have been, sent by a page of another origin.
 
     Browsers say so in `Sec-Fetch-Site`; without it the `Origin` has to be that of this request. A bearer token without a
@@ -71,7 +83,9 @@ def is_cross_site(method: str, scheme: str, headers: Headers, is_for_programs: b
     return (origin.scheme, origin.netloc) != (scheme, headers.get("host", "")) or not origin.netloc
 
 
-def refused_by(options: Options, scope: Scope, headers: Headers, most: int = MOST_BYTES) -> Response | None:
+def refused_by(
+    options: Options, scope: Scope, headers: Mapping[str, str], most: int = MOST_BYTES
+) -> Response | None:
     """Return the response to a request that goes no further, None for one that does. `most`: bytes that its body may have."""
     take_forwarded(options, scope, headers)
     if options.hosts and host_of(headers) not in options.hosts:
@@ -90,7 +104,7 @@ def refused_by(options: Options, scope: Scope, headers: Headers, most: int = MOS
     return None
 
 
-def take_forwarded(options: Options, scope: Scope, headers: Headers) -> None:
+def take_forwarded(options: Options, scope: Scope, headers: Mapping[str, str]) -> None:
     """Take the scheme and the path prefix that a trusted server in front was reached by, which removed the prefix.
 
     The address stays that of the server: by it, it is trusted.
@@ -119,7 +133,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope["holdfast.request"] = secrets.token_hex(6)
+        scope["holdfast.request"] = request_name()
         headers = Headers(scope=scope)
         refused = refused_by(self._options, scope, headers)
         app = self._app if refused is None else refused

@@ -1,19 +1,17 @@
 """The endpoint of all verbs: a plain ASGI application, because a request costs little beside what its call in the store costs."""
 
 import asyncio
-import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
-from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from holdfast.commands.admin import Info
 from holdfast.printable import one_line
 from holdfast.web.auth import Authentication
-from holdfast.web.gate import refused_by
+from holdfast.web.gate import refused_by, request_name
 from holdfast.web.gateway.calling import Call, Caller
 from holdfast.web.gateway.description import description
 from holdfast.web.gateway.problems import Problem, Refusal, response_to
@@ -37,6 +35,9 @@ _HEADERS: Final = (
 )
 
 
+_NAMESPACE, _KEY = NAMESPACE.lower(), KEY.lower()
+
+
 class Gateway:
     """The ASGI application of `/v1`."""
 
@@ -47,8 +48,8 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to a request."""
-        scope["holdfast.request"] = secrets.token_hex(6)
-        headers = Headers(scope=scope)
+        scope["holdfast.request"] = request_name()
+        headers = _headers(scope)
         refused = refused_by(self._options, scope, headers, MOST_BYTES)
         if refused is None:
             try:
@@ -60,7 +61,7 @@ class Gateway:
                 return
         await refused(scope, receive, send)
 
-    async def _content(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
+    async def _content(self, scope: Scope, headers: Mapping[str, str], receive: Receive) -> bytes:
         """Return the body of the response. Raises Problem, HoldfastError."""
         if scope["method"] == "GET" and place_of(scope) == "/v1/health":  # probes have no user
             await self._namespaces.own.run(Info())
@@ -74,14 +75,14 @@ class Gateway:
         verb = self._verb(scope)
         self._check_rights(verb, user)
         try:
-            client = self._namespaces.chosen(user, headers.get(NAMESPACE, ""))
+            client = self._namespaces.chosen(user, headers.get(_NAMESPACE, ""))
         except NotAllowed as refused:
             raise Problem(403, "forbidden", str(refused)) from None
         body = await _body(receive)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" and (body or kind):
             raise Problem(415, "not-json", "The body has to be JSON, with Content-Type: application/json.")
-        call = Call(verb, user, client, verb.read(body or b"{}"), checked_key(headers.get(KEY, "")))
+        call = Call(verb, user, client, verb.read(body or b"{}"), checked_key(headers.get(_KEY, "")))
         if getattr(call.request, "wait", 0):
             result = await self._unless_gone(call, receive)
         else:
@@ -133,6 +134,14 @@ class Gateway:
     async def close(self) -> None:
         """End what this gateway still does."""
         await self._caller.close()
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """Return the headers of a request by their names in lower case, the first one of a name."""
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+    return found
 
 
 async def _send(send: Send, content: bytes) -> None:

@@ -9,7 +9,7 @@ from msgspec import Meta, Raw
 from holdfast.client.config import set_command, unset_command
 from holdfast.commands import Command
 from holdfast.commands.dependencies import FollowUp
-from holdfast.commands.jobs import CancelBy, Put
+from holdfast.commands.jobs import CancelBy
 from holdfast.commands.operations import MAX_CHANGED, SCANNED, Progress
 from holdfast.commands.options import ExtraOptions, PutWithOptions
 from holdfast.commands.outcomes import OWN_BACKOFF
@@ -49,24 +49,6 @@ REPLACED: Final[Mapping[str, type[msgspec.Struct]]] = {"put": PutWithOptions, "c
 """The command classes of verbs that are called by another function of the core, or by one of several."""
 MORE_FUNCTIONS: Final[Mapping[str, tuple[str, ...]]] = {"put": ("put", "put_x"), "cancel": ("cancel_by",)}
 """The functions of the core that a verb calls, where it is not that of its name."""
-
-
-def plain_put(command: PutWithOptions) -> Command[str]:
-    """Return the command of a put: the short form, if it has no options."""
-    job = command.job
-    if len(job.options.words()) > 1:  # more than their number
-        return command
-    return Put(
-        command.queue,
-        job.klass,
-        job.data,
-        job.jid,
-        command.priority,
-        command.retries,
-        command.delay_ms,
-        command.mode,
-        command.max_losses,
-    )
 
 
 def _mode(request: Any) -> str:

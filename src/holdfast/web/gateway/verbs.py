@@ -10,17 +10,20 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.commands import COMMANDS, Command
-from holdfast.commands.jobs import Outcome
+from holdfast.commands.jobs import Outcome, Put
+from holdfast.commands.options import ExtraOptions
 from holdfast.errors import UsageError
 from holdfast.printable import one_line
 from holdfast.settings import MAX_BATCH, check_name
 from holdfast.web.gateway import exceptions
 from holdfast.web.gateway.fields import (
+    JID,
     Field,
     Part,
     builder,
     constant,
     fields_of,
+    flattened,
     parts_of,
     request_type,
 )
@@ -139,7 +142,7 @@ def _verb(name: str, command: type[msgspec.Struct]) -> Verb:
     request = request_type(name, fields)
     make = exceptions.MADE.get(name) or builder(kind, parts)
     if name == "put":
-        make = _plain_put(make)
+        make = _put_maker(make)
     return Verb(
         name,
         kind,
@@ -152,8 +155,20 @@ def _verb(name: str, command: type[msgspec.Struct]) -> Verb:
     )
 
 
-def _plain_put(make: Callable[[Any], Any]) -> Callable[[Any], Command[str]]:
-    return lambda request: exceptions.plain_put(make(request))
+def _put_maker(with_options: Callable[[Any], Any]) -> Callable[[Any], Command[str]]:
+    """Return what makes the command of a put: the short form, if the request has no options."""
+    short = builder(Put, parts_of(Put, {"jid": JID, **exceptions.SPECIAL["put"]}))
+    fields = fields_of([flattened(ExtraOptions)])
+    nothing = request_type("options", fields)()
+    defaults = [(one.name, getattr(nothing, one.name)) for one in fields]
+
+    def make(request: Any) -> Command[str]:
+        for name, default in defaults:
+            if getattr(request, name) != default:
+                return cast("Command[str]", with_options(request))
+        return cast("Command[str]", short(request))
+
+    return make
 
 
 def _defaults(kind: type[msgspec.Struct]) -> dict[str, Part]:
