@@ -108,6 +108,8 @@ jobs track row-5
 jobs untrack row-5 row-6
 jobs import jobs.jsonl --keep-jids
 failed retry import-shop.errors.ARatherLongNameOfAnErrorThatGoesOnAndOn --yes
+failed mute mail-ValueError --for 2h
+failed unmute mail-ValueError
 failed cancel mail-ValueError --yes
 operations resume {layout_store.jid(902)}
 operations stop {layout_store.jid(902)}

@@ -291,6 +291,16 @@ def test_the_arguments_of_function_jobs_have_names(data: object, found: object) 
     assert arguments_of(data) == found
 
 
+def test_arguments_by_position_have_names_where_the_function_is_known(client: Client) -> None:
+    @client.job(name="greetings.many")
+    def many(first: int, second: int = 2, *rest: int, lang: str = "en") -> None: ...
+
+    data = {"args": [1, 2, 3], "kwargs": {"lang": "de"}}
+    found = arguments_of(data, "greetings.many")
+    assert found == (("first", 1), ("second", 2), ("3", 3), ("lang", "de"))
+    assert arguments_of({"args": [1]}, "greetings.many") == (("first", 1),)
+
+
 def test_frames_of_libraries_are_told_from_those_of_the_application() -> None:
     message = (
         'Traceback (most recent call last):\n  File "/srv/jobs.py", line 3, in run\n    go()\n'

@@ -12,6 +12,7 @@ from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import DefaultGroup
 from holdfast.cli.job_show import cut_line_indented
+from holdfast.cli.options import length
 from holdfast.cli.output import (
     FiniteRange,
     confirm,
@@ -32,6 +33,7 @@ from holdfast.console.handles import Console
 from holdfast.console.job_queries import FailureDetail, last_line
 from holdfast.console.operation_spec import Spec
 from holdfast.console.plain import plain
+from holdfast.console.snooze import GROUP
 from holdfast.errors import Refused, UsageError
 
 _LIMIT: Final = 25
@@ -269,3 +271,38 @@ def cancel(group: str, rate: float | None, dry_run: bool, yes: bool, place: Plac
     spec = Spec(action="cancel", filter=_filter(group, False), rate=rate or 0.0)
     with place.console() as console:
         return run_bulk(console, spec, yes=yes, dry_run=dry_run, as_json=as_json)
+
+
+@examples("holdfast failed mute mail-ValueError", "holdfast failed mute mail-ValueError --for 2h")
+@failed.command()
+@click.argument("group", shell_complete=names_of("groups"))
+@click.option("--for", "seconds", type=length, metavar="LENGTH", help="Only for this time, such as 2h.")
+@store_options
+@json_option
+def mute(group: str, seconds: float | None, place: Place, as_json: bool) -> None:
+    """Leave a failure group out of what needs attention until it grows, for everybody.
+
+    It is shown again when it has half again as many jobs, at least ten more. JSON: the `group`, and `until`, null for no end.
+    """
+    with place.console() as console:
+        made = console.snooze(GROUP, group, seconds=seconds or 0)
+    if as_json:
+        print_json({"group": group, "until": made.until_ms / 1000 if made.until_ms else None})
+    else:
+        until = f"for {duration(seconds)}" if seconds else "until it grows"
+        echo_text(f"{group} is muted {until}")
+
+
+@examples("holdfast failed unmute mail-ValueError")
+@failed.command()
+@click.argument("group", shell_complete=names_of("groups"))
+@store_options
+@json_option
+def unmute(group: str, place: Place, as_json: bool) -> None:
+    """Let a failure group be among what needs attention again. JSON: the `group`, and whether it was `muted`."""
+    with place.console() as console:
+        was_muted = console.unsnooze(GROUP, group)
+    if as_json:
+        print_json({"group": group, "muted": was_muted})
+    else:
+        echo_text(f"{group} is not muted any more" if was_muted else f"{group} was not muted")

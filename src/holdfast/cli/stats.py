@@ -187,7 +187,8 @@ def stats(context: click.Context, watch: float | None, place: Place, as_json: bo
     What needs attention comes first, the most urgent thing on top, with a command that helps. The second table counts runs:
     popped, completed, failures, retried (after an exception), lost (the lease). Failed are the jobs that failed today and
     still are. Run and wait are averages. JSON: also `attention`, a list of `severity` (urgent, warning, note), `kind`,
-    `subject`, `text`, `command` and `count` (how many things it stands for).
+    `subject`, `text`, `command`, `count` (how many things it stands for), `jobs` (how many jobs it is about) and `since`. What is
+    snoozed or muted is left out.
     """
     if context.invoked_subcommand is not None:
         names = ("url", "namespace", "wait", "as_json", "watch")
@@ -211,6 +212,8 @@ def _show(client: Client, as_json: bool) -> None:
             echo_text(f"  {one.command}")
     if len(seen.attention) > MOST_SHOWN:
         click.echo(f"and {counted(len(seen.attention) - MOST_SHOWN, 'more finding')}; --json shows all")
+    if seen.snoozed:
+        click.echo(f"{counted(len(seen.snoozed), 'finding')} snoozed")
     _print_text(found)
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -10,6 +10,7 @@ from holdfast.client.config import set_command, unset_command
 from holdfast.client.workers import is_meant
 from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
+from holdfast.commands.admin import Audit
 from holdfast.commands.attributes import Track
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import MAX_CHANGED, Act, Audited
@@ -22,7 +23,7 @@ from holdfast.commands.queues import (
     ThrottleRelease,
     ThrottleSet,
 )
-from holdfast.commands.recurring import RecurCancel, RecurPause, RecurRun, RecurUpdate
+from holdfast.commands.recurring import RecurCancel, RecurGet, RecurPause, RecurRun, RecurUpdate
 from holdfast.commands.workers import WorkerForget, WorkerQuiet
 from holdfast.console.dependents import with_dependents
 from holdfast.console.operation_spec import Spec, check_value, merged, patch_of
@@ -119,6 +120,26 @@ def edit(ask: Planner, who: str, jid: str, data: object, patch: str, seen: bytes
     if isinstance(result, Refused):
         raise result
     return result
+
+
+Part = Literal["data", "result", "message"]
+PARTS: Final[Sequence[Part]] = get_args(Part)
+
+
+def reveal(ask: Planner, who: str, jid: str, part: Part) -> Plan[bytes]:
+    """Return a part of a job, or the data of a recurring job, as it is stored, and note in the audit log who saw it."""
+    if part not in PARTS:
+        raise UsageError(f"part: expected one of {', '.join(PARTS)}, got {part!r:.80}")
+    [facts] = yield from ask(JobGet((check_name("jid", jid),)))
+    [template] = (yield from ask(RecurGet((jid,)))) if facts is None else [None]
+    if facts is None and template is None:
+        raise JobNotFound(f"job {jid} does not exist", "HF_JOB_NOT_FOUND")
+    yield from ask(Audit(check_name("actor", who), "reveal", jid, part))
+    if facts is None or part == "data":
+        return (facts or template).data
+    if part == "result":
+        return facts.result or b"null"
+    return (facts.failure.message if facts.failure else "").encode(errors="surrogateescape")
 
 
 def _decoded(jid: str, data: bytes) -> object:
@@ -228,9 +249,8 @@ def run_recurring(who: str, jid: str) -> Command[str]:
 def edit_recurring(who: str, change: RecurUpdate) -> Command[bool]:
     """Return the command that changes a recurring job."""
     fields = msgspec.structs.asdict(change)
-    detail = " ".join(
-        f"{name}={value!r}" for name, value in fields.items() if name != "jid" and value is not None
-    )
+    given = {name: value for name, value in fields.items() if name != "jid" and value is not None}
+    detail = " ".join(name if name == "data" else f"{name}={value!r}" for name, value in given.items())
     if not detail:
         raise UsageError("nothing to change: give at least one attribute")
     return by(who, "edit recurring", change.jid, detail, change)

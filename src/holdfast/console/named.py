@@ -20,7 +20,7 @@ from holdfast.commands.queues import QueueNames, ThrottleFacts, ThrottleGet
 from holdfast.commands.recurring import RecurGet, RecurringFacts, RecurTag
 from holdfast.commands.workers import WorkerFacts
 from holdfast.console import job_lists
-from holdfast.console.actions import by, edit_recurring
+from holdfast.console.actions import Part, by, edit_recurring, reveal
 from holdfast.console.configuration import ConfigurationVerbs
 from holdfast.console.dependents import Waiters, waiters_of
 from holdfast.console.failure_list import FailureList, failure_list
@@ -191,6 +191,11 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
     def family(self, ask: Planner, jid: str, most: int = job_lists.MOST_RELATIVES) -> Plan[job_lists.Family]:
         """The jobs around one that it depends on or that depend on it, over any number of steps, `most` at most."""
         return job_lists.family(ask, jid, most)
+
+    @PlanMethod
+    def reveal(self, ask: Planner, jid: str, part: Part = "data") -> Plan[bytes]:
+        """A part of a job as it is stored, for somebody whom a page shows it masked. The audit log names who saw it."""
+        return reveal(ask, self.actor or "unnamed", jid, part)
 
     @PlanMethod
     def waiters(self, ask: Planner, *jids: str, show: int = 10) -> Plan[Waiters]:

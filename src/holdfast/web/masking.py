@@ -12,7 +12,7 @@ from holdfast.console.plain import stored
 from holdfast.errors import UsageError
 
 T = TypeVar("T")
-_TEXTS: Final = frozenset(("message", "reason", "text", "note", "stack", "log"))
+_TEXTS: Final = frozenset(("message", "reason", "text", "note", "stack", "log", "what"))
 """The fields of what the console returns that hold what jobs wrote."""
 MASKED: Final = "••••"
 _PATTERN: Final = "re:"

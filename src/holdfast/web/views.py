@@ -87,12 +87,13 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     `word` has to be typed. `details` are lines below the text: what would change, and what would be refused. `diff` are
     two JSON values to compare, `inputs` what is asked for: label, name and value of each field; `choices` are boxes to tick: label
-    and name. `examples` are jobs, named by `listed`.
+    and name. `examples` are jobs, named by `listed`. Without a `button` it only shows some values.
     """
 
     title: str
     text: str
-    button: str
+    button: str = ""
+    values: tuple[Any, ...] = ()
     details: tuple[str, ...] = ()
     examples: tuple[Any, ...] = ()
     diff: tuple[Any, ...] = ()

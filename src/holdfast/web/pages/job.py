@@ -29,6 +29,7 @@ from holdfast.web.pages.job_facts import (
     data_at,
     fixes_of,
     moments_of,
+    result_until_ms,
     waited_ms,
 )
 from holdfast.web.recipes import Recipe, recipe
@@ -76,7 +77,8 @@ class Gone(msgspec.Struct, frozen=True):
 class JobPage(msgspec.Struct, frozen=True):
     """The page of a jid: of a job (`detail`), of a recurring job (`recurring`), or of one that does not exist (`gone`).
 
-    `actions` are those that its state allows. `arguments` are those of a function job by name.
+    `actions` are those that its state allows. `arguments` are those of a function job by name. `masked` are the parts of which something
+    is hidden: data, result, message.
     """
 
     now_ms: int
@@ -88,7 +90,7 @@ class JobPage(msgspec.Struct, frozen=True):
     data: Any = None
     digest: str = ""
     size: int = 0
-    is_masked: bool = False
+    masked: tuple[str, ...] = ()
     arguments: tuple[tuple[str, Any], ...] | None = None
     traceback: tuple[Part, ...] = ()
     error: str = ""
@@ -109,6 +111,16 @@ class JobPage(msgspec.Struct, frozen=True):
     def http_status(self) -> int:
         """404 for a job that does not exist."""
         return 404 if self.gone else 200
+
+    @property
+    def result_until_ms(self) -> int:
+        """Until when the result is kept, 0 where that is not known."""
+        return result_until_ms(self.detail.facts) if self.detail else 0
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether something of the data is hidden."""
+        return "data" in self.masked
 
     @property
     def text(self) -> str:
@@ -158,8 +170,8 @@ async def _job(ctx: Context, found: JobDetail, query: JobQuery) -> JobPage:
         data=value,
         digest=digest_of(data),
         size=len(data),
-        is_masked=value != stored(data),
-        arguments=arguments_of(value),
+        masked=_masked_parts(ctx, found.facts),
+        arguments=arguments_of(value, facts.klass),
         traceback=parts_of(facts.failure.message) if facts.failure else (),
         error=last_line(facts.failure.message) if facts.failure else "",
         log=tuple(logged(facts)[-200:]),
@@ -179,6 +191,13 @@ async def _job(ctx: Context, found: JobDetail, query: JobQuery) -> JobPage:
     )
 
 
+def _masked_parts(ctx: Context, facts: JobFacts) -> tuple[str, ...]:
+    mask, message = ctx.site.mask, facts.failure.message if facts.failure else ""
+    kept = {"data": facts.data, "result": facts.result or b""}
+    hidden = [part for part, text in kept.items() if text and ctx.data(text) != stored(text)]
+    return (*hidden, "message") if mask.text(message) != message else tuple(hidden)
+
+
 async def _recurring(ctx: Context, found: RecurringFacts, query: JobQuery) -> JobPage:
     return JobPage(
         ctx.now_ms,
@@ -186,6 +205,7 @@ async def _recurring(ctx: Context, found: RecurringFacts, query: JobQuery) -> Jo
         query,
         recurring=ctx.site.mask.within(found),
         data=ctx.data(found.data),
+        masked=("data",) if ctx.data(found.data) != stored(found.data) else (),
         size=len(found.data),
         queues=await _queues(ctx),
     )

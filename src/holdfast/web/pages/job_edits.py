@@ -1,9 +1,10 @@
-"""The data and the dependencies of one job: what is done to them."""
+"""The data and the dependencies of one job: what is done to them, and how parts that are masked are seen."""
 
 import hashlib
 import json
 from typing import Any, Final, Literal
 
+from holdfast.console.actions import Part
 from holdfast.console.job_queries import JobDetail
 from holdfast.console.operation_spec import merged, patch_of
 from holdfast.console.plain import stored
@@ -104,10 +105,39 @@ async def undepend(ctx: Context, body: Undepend) -> Done:
     )
 
 
+class Reveal(Body, frozen=True, kw_only=True):
+    """A part of a job that is masked: its data, its result, or the message of its failure."""
+
+    jid: str
+    part: Part = "data"
+
+
+async def reveal(ctx: Context, body: Reveal) -> Done | Question:
+    """Show a part of a job without masking; the audit log names who saw it."""
+    found = await ctx.console.reveal(body.jid, body.part)
+    value = found.decode(errors="replace") if body.part == "message" else stored(found)
+    if body.confirm == "api":
+        return Done(text=f"The {body.part} of {body.jid:.200}.", changed=0, result=value)
+    ctx.site.hub.changed("audit")
+    return Question(
+        title=f"The {body.part} of job {body.jid[:9]}",
+        text="Parts of this are masked elsewhere. The audit log has a line that you saw it.",
+        values=(value,),
+    )
+
+
 VIEWS: Final[tuple[View, ...]] = ()
 ACTIONS: Final = (
     ActionRoute(noun="jobs", verb="edit", body=Edit, run=edit, summary="Change the data of a job."),
     ActionRoute(
         noun="jobs", verb="undepend", body=Undepend, run=undepend, summary="Remove dependencies of a job."
+    ),
+    ActionRoute(
+        noun="jobs",
+        verb="reveal",
+        body=Reveal,
+        run=reveal,
+        role="admin",
+        summary="Show a part of a job that is masked elsewhere, with a line in the audit log.",
     ),
 )

@@ -1,11 +1,13 @@
 """What follows from the facts of a job: its arguments, what its state allows, what it was at each moment, what helps it."""
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any, Final, cast
 
 import msgspec
 
 from holdfast.client.reasons import Check
+from holdfast.code.registry import find
 from holdfast.console.job_queries import Attempt, JobDetail
 from holdfast.console.operation_spec import APPLIES
 from holdfast.console.plain import stored
@@ -34,8 +36,11 @@ class Moment(msgspec.Struct, frozen=True):
     data: Any = None
 
 
-def arguments_of(value: Any) -> tuple[tuple[str, Any], ...] | None:
-    """Return the arguments of a function job by name, those without a name by their place; None for any other job."""
+def arguments_of(value: Any, klass: str = "") -> tuple[tuple[str, Any], ...] | None:
+    """Return the arguments of a function job by name; None for any other job.
+
+    Those that were given by position have their names where this process knows the function, else the number of their place.
+    """
     if not isinstance(value, dict) or not value.keys() <= {"args", "kwargs"} or not value:
         return None
     members = cast("dict[str, Any]", value)
@@ -43,8 +48,22 @@ def arguments_of(value: Any) -> tuple[tuple[str, Any], ...] | None:
     if not isinstance(args, list) or not isinstance(kwargs, dict):
         return None
     values = cast("list[object]", args)
-    places = [(str(at), one) for at, one in enumerate(values, 1)]
-    return (*places, *cast("dict[str, Any]", kwargs).items())
+    names = _positional(klass)
+    numbers = [str(at) for at in range(len(names) + 1, len(values) + 1)]
+    return (*zip([*names, *numbers], values, strict=False), *cast("dict[str, Any]", kwargs).items())
+
+
+def _positional(klass: str) -> list[str]:
+    """Return the names of the arguments that a function takes by position, none if this process does not know it."""
+    entry = find(klass)
+    found = signature(entry.function).parameters.values() if entry else ()
+    return [one.name for one in found if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+
+
+def result_until_ms(facts: JobFacts) -> int:
+    """Return until when the result of a job is kept, 0 where that is not known."""
+    keep = facts.options.get("keep")
+    return facts.ended_ms + int(keep) if keep and facts.ended_ms and facts.result is not None else 0
 
 
 _ALWAYS: Final = ("move", "track", "tag")

@@ -1,0 +1,142 @@
+"""What the rules of masking hide is in no page, twin, export, stream and bundle; an administrator may reveal it, which is audited."""
+
+import json
+from collections.abc import Callable, Iterator
+from html import unescape
+
+import pytest
+from starlette.testclient import TestClient
+
+from holdfast import Client
+from holdfast.commands.leases import CompleteMany, Done
+from holdfast.console.handles import Console
+from holdfast.console.operation_spec import Spec
+from holdfast.testing.clock import StoppedClock
+from holdfast.web import User
+from holdfast.web.pages import TABLE
+
+Browse = Callable[..., TestClient]
+SECRET, CARD = "hunter2-of-ada", "4111-1111-1111-1111"
+REDACT = ["*.password", "password", r"re:\d{4}-\d{4}-\d{4}-\d{4}"]
+DATA = {"user": {"password": SECRET}, "password": SECRET, "note": f"pays with {CARD}"}
+NAMES = {
+    "/queues/{name}": "mail", "/failed/{name}": "mail-ValueError", "/recurring/{name}": "often", "/topics/{name}": "notes", "/tags/{name}": "vip",
+}  # fmt: skip
+
+
+@pytest.fixture
+def jids(client: Client) -> list[str]:
+    """A failed, a completed, a running and a waiting job, and one that was retried with other data, all with secrets."""
+    clock = StoppedClock(client)
+    clock.start()
+    client.config.set("keep-data", 1)
+    queue, console = client.queues["mail"], Console(client, "ada")
+    found = [queue.put("jobs.Pay", DATA, tags=["vip"]) for _ in range(5)]
+    failed, done, running, again = queue.pop(4)
+    failed.log(f"tried {CARD}")
+    failed.fail("mail-ValueError", f"Traceback\nValueError: no card {CARD}")
+    result = json.dumps({"password": SECRET, "card": CARD}).encode()
+    kept = Done(done.jid, done.facts.token, keep_ms=600_000, result=result)
+    client.run(CompleteMany(done.worker_name, [kept]))
+    running.progress(0.5, f"charging {CARD}")
+    again.retry(group="mail-ValueError", message=f"ValueError: {CARD}")
+    for jid in found:
+        client.job(jid).track()
+    queue.recur("jobs.Pay", DATA, 600, jid="often")
+    console.update_recurring("often", data=DATA | {"n": 3})
+    client.topics["notes"].put("m", json.dumps(DATA), delay=600)
+    console.edit(found[0], DATA | {"n": 1})
+    console.run_operation(
+        console.start_operation(Spec(action="data", filter="state:failed", value=json.dumps(DATA)))
+    )
+    return found
+
+
+@pytest.fixture
+def web(browse: Browse) -> TestClient:
+    return browse(redact=REDACT)
+
+
+def paths(jids: list[str], console: Console) -> Iterator[str]:
+    """All pages, those of jobs and queues with all that can be asked for."""
+    [operation] = [one.id for one in console.operations()]
+    for view in TABLE.views:
+        if "{name}" not in view.path:
+            yield view.path
+        elif view.path in NAMES:
+            yield view.path.format(name=NAMES[view.path])
+    for jid in jids:
+        yield f"/jobs/{jid}"
+        yield from (f"/jobs/{jid}?at={line}" for line in (1, 2, 3))
+        yield from (f"/jobs/{jid}?raw={part}" for part in ("data", "result", "message"))
+    yield f"/jobs/{jids[3]}?first=1&second=1"
+    yield from (
+        f"/queues/mail?tab={tab}" for tab in ("running", "waiting", "failed", "recurring", "scheduled")
+    )
+    yield from (f"/jobs?q=queue:mail&export={kind}" for kind in ("csv", "jsonl"))
+    yield from (
+        "/jobs?q=queue:mail",
+        f"/operations/{operation}",
+        "/about?doctor=true",
+        "/failed/mail-ValueError?limit=1",
+    )
+
+
+def test_no_page_twin_or_export_has_what_is_masked(web: TestClient, client: Client, jids: list[str]) -> None:
+    looked = 0
+    for path in paths(jids, Console(client)):
+        for url, accept in (
+            (path, "text/html"),
+            (f"/api/v1{path if path != '/' else '/overview'}", "application/json"),
+        ):
+            answer = web.get(url, headers={"Accept": accept})
+            assert answer.status_code == 200, (url, answer.text[:300])
+            for secret in (SECRET, CARD):
+                assert secret not in unescape(answer.text), url
+            looked += "••••" in unescape(answer.text) or "\\u2022" in answer.text
+    assert looked > 20
+    assert SECRET not in web.get("/live?once=1").text
+
+
+def test_questions_and_dry_runs_have_nothing_that_is_masked(web: TestClient, jids: list[str]) -> None:
+    for path, fields in (
+        ("jobs/edit", {"jid": jids[0], "patch": '{"n": 4}'}),
+        ("jobs/cancel", {"q": "queue:mail"}),
+        ("jobs/data", {"q": "queue:mail", "value": '{"n": 5}'}),
+        ("failed/retry", {"name": "mail-ValueError"}),
+    ):
+        answer = web.post(f"/act/{path}", data=fields)
+        assert answer.status_code == 200
+        assert SECRET not in unescape(answer.text)
+    dry = web.post("/api/v1/jobs/cancel", json={"q": "queue:mail", "dry_run": True})
+    assert SECRET not in dry.text
+
+
+def test_an_administrator_reveals_a_part_and_the_audit_log_has_a_line(
+    web: TestClient, client: Client, jids: list[str]
+) -> None:
+    assert "/act/jobs/reveal" in web.get(f"/jobs/{jids[0]}").text
+    assert "/act/jobs/reveal" in web.get("/recurring/often").text
+    parts = {"data": (jids[0], SECRET), "result": (jids[1], CARD), "message": (jids[0], CARD)}
+    for part, (jid, secret) in parts.items():
+        found = web.post("/api/v1/jobs/reveal", json={"jid": jid, "part": part}).json()
+        assert secret in json.dumps(found["result"])
+        line = Console(client).audit(limit=1).rows[0]
+        assert (line.what, line.target, line.detail) == ("reveal", jid, part)
+    shown = unescape(web.post("/act/jobs/reveal", data={"jid": "often"}).text)
+    assert SECRET in shown
+    assert "Change nothing" not in shown
+    assert web.post("/api/v1/jobs/reveal", json={"jid": "x"}).status_code == 404
+    assert web.post("/api/v1/jobs/reveal", json={"jid": jids[0], "part": "x"}).status_code == 400
+
+
+def test_others_are_not_offered_that_and_are_refused(browse: Browse, client: Client, jids: list[str]) -> None:
+    operator = browse(redact=REDACT, auth=lambda _: User("ann", "operator"))
+    assert "/act/jobs/reveal" not in operator.get(f"/jobs/{jids[0]}").text
+    before = len(Console(client).audit(limit=100).rows)
+    assert operator.post("/api/v1/jobs/reveal", json={"jid": jids[0]}).status_code == 403
+    assert len(Console(client).audit(limit=100).rows) == before
+
+
+def test_where_nothing_is_masked_nothing_is_revealed(browse: Browse, jids: list[str]) -> None:
+    assert "/act/jobs/reveal" not in browse().get(f"/jobs/{jids[0]}").text
