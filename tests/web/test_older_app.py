@@ -152,3 +152,12 @@ def test_each_action_is_done_by_a_form_and_by_json_and_refuses_what_is_wrong(
     assert (done.status_code, done.json()["changed"]) == (200, 1), done.text
     again = web.post(f"/api/v1/{name}/", json=right)
     assert again.status_code in (200, 404, 409), again.text  # a slash at the end is accepted here too
+
+
+def test_an_empty_field_for_a_number_counts_as_one_that_is_not_there(web: TestClient, shop: Client) -> None:
+    form = {"id": "api", "maximum": "", "seconds": "60", "confirm": "yes"}
+    assert web.post("/act/throttles/set", data=form, headers={"HX-Request": "true"}).status_code == 200
+    facts = shop.throttles["api"].facts()
+    assert (facts.maximum, 0 < (facts.ttl or 0) <= 60) == (3, True)
+    form = {"id": "api", "maximum": "many", "confirm": "yes"}
+    assert web.post("/act/throttles/set", data=form, headers={"HX-Request": "true"}).status_code == 400

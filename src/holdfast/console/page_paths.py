@@ -21,7 +21,7 @@ def segment(name: str) -> str:
 
 def name_of(written: str) -> str:
     """Return the name that a decoded segment stands for; a "/" at its end is that of the URL."""
-    written = written.removesuffix("/")
+    written = written.removesuffix("/") or written
     if not written.startswith(_MARK):
         return written
     text = written[1:]
