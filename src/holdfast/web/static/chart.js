@@ -53,7 +53,7 @@ export function start({ element, clock, formatNumber, formatDuration }) {
         legend: { show: false },
         padding: [12, 14, 0, 0],
         cursor: { sync: { key: this.dataset.sync }, y: false, points: { size: 7 }, drag: { x: this.dataset.sync === "range", y: false, setScale: false } },
-        scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.08 : 1] } },
+        scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * (this.data.marks?.length ? 1.2 : 1.08) : 1] } },
         axes: [this.axis({ values: (_, ticks) => ticks.map((at) => this.when(at, true)), space: 70, size: 26 }), this.axis({ values: (_, ticks) => ticks.map((value) => this.format(value)), size: (_, labels) => widest(labels), space: 40 })],
         series: [{}, ...this.data.series.map((one, index) => this.line(one, index === 0))],
         hooks: { setCursor: [() => this.showTip()], setSelect: [() => this.zoom()], draw: [() => this.drawMarks()] },
