@@ -174,7 +174,8 @@ def make_small(picture: Path) -> None:
         return
     with Image.open(picture) as found:
         image = found.convert("RGB")
-    frequent = sorted(image.getcolors(1 << 24) or [], reverse=True)[:256]
+    colors: list[Any] = image.getcolors(1 << 24) or []
+    frequent = sorted(colors, reverse=True)[:256]
     palette = Image.new("P", (1, 1))
     palette.putpalette([part for _, color in frequent for part in color])
     image.quantize(palette=palette, dither=Image.Dither.NONE).save(picture, optimize=True)
