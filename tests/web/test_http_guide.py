@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing.store import ScratchStore
+from holdfast.web.gateway.exceptions import LEFT_OUT
 from holdfast.web.gateway.verbs import verbs
 from web_process import serving
 
@@ -44,3 +45,8 @@ def test_the_commands_of_the_page_do_what_it_says(
     put, [job], complete, many = results
     assert (put, job["jid"], job["data"], complete) == ("welcome-7", "welcome-7", {"user": 7}, "complete")  # type: ignore[index,call-overload]
     assert len(many) == 2  # type: ignore[arg-type]
+
+
+def test_the_page_names_every_verb_of_the_core_that_is_left_out() -> None:
+    left_out = PAGE.partition("Left out: ")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", left_out)) >= set(LEFT_OUT)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 from browsing import Visits, expect, fail, toast
-from web_process import serving
 
 from holdfast import Client
 from holdfast.console.handles import Console
 from waiting import until
+from web_process import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 JOBS = 40

@@ -132,11 +132,12 @@ def reveal(ask: Planner, who: str, jid: str, part: Part) -> Plan[bytes]:
         raise UsageError(f"part: expected one of {', '.join(PARTS)}, got {part!r:.80}")
     [facts] = yield from ask(JobGet((check_name("jid", jid),)))
     [template] = (yield from ask(RecurGet((jid,)))) if facts is None else [None]
-    if facts is None and template is None:
+    holder = facts or template
+    if holder is None:
         raise JobNotFound(f"job {jid} does not exist", "HF_JOB_NOT_FOUND")
     yield from ask(Audit(check_name("actor", who), "reveal", jid, part))
     if facts is None or part == "data":
-        return (facts or template).data
+        return holder.data
     if part == "result":
         return facts.result or b"null"
     return (facts.failure.message if facts.failure else "").encode(errors="surrogateescape")
