@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "http.md").read_text()
 
 
 def test_the_page_names_every_verb_and_no_other() -> None:
-    listed = PAGE.partition("as the [protocol]")[2].partition("Parts of")[0]
+    listed = PAGE.partition("as the [protocol]")[2].partition("Left out")[0]
     assert set(re.findall(r"`(\w+)`", listed)) == set(verbs())
 
 
