@@ -42,3 +42,4 @@ while [ -z "$stop" ]; do
     kill "$beat" 2>/dev/null
     wait "$beat" 2>/dev/null
 done
+exit 0

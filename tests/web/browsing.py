@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, Response, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    Playwright,
+    Response,
+    expect,
+    sync_playwright,
+)
 
 from holdfast import Client
 from waiting import until
@@ -40,13 +49,30 @@ def served(app: Any, port: int = 0) -> Iterator[str]:
         listening.close()
 
 
+_running: list[Playwright] = []
+
+
+@contextmanager
+def playwright() -> Iterator[Playwright]:
+    """Start Playwright, or take the one that runs: there can be only one in a process."""
+    if _running:
+        yield _running[0]
+        return
+    with sync_playwright() as made:
+        _running.append(made)
+        try:
+            yield made
+        finally:
+            _running.clear()
+
+
 @contextmanager
 def chromium(*more: str) -> Iterator[Browser]:
     """Start Chromium, with some more arguments; without one the test is skipped."""
     if CHROMIUM is None:
         pytest.skip("LOUD SKIP: Chromium is not installed, so no page was looked at")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *more])
+    with playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *more])
         yield found
         found.close()
 
@@ -62,8 +88,8 @@ def own_chromium(folder: Path, *more: str) -> Iterator[Browser]:
         noted = folder / "DevToolsActivePort"
         until(lambda: noted.exists() and noted.read_text().count("\n"), "Chromium listens", within=60)
         port = noted.read_text().split()[0]
-        with sync_playwright() as playwright:
-            found = playwright.chromium.connect_over_cdp(f"http://127.0.0.1:{port}", no_defaults=True)
+        with playwright() as driver:
+            found = driver.chromium.connect_over_cdp(f"http://127.0.0.1:{port}", no_defaults=True)
             yield found
             found.close()
     finally:
