@@ -123,6 +123,12 @@ class JobPage(msgspec.Struct, frozen=True):
         return "data" in self.masked
 
     @property
+    def is_without_worker(self) -> bool:
+        """Whether it waits for a worker to come, or for a slot of one."""
+        checks = self.detail.explanation.checks if self.detail else ()
+        return any(one.check == "workers" and one.verdict == "blocks" for one in checks)
+
+    @property
     def text(self) -> str:
         """The data as indented JSON, to be edited."""
         return _pretty(self.data).decode()

@@ -18,6 +18,8 @@ from holdfast.web.views import ActionRoute, Body, Done, Refusal, Repeal, Tagged,
 _DAY_MS: Final = 24 * HOUR_MS
 _STEP_MS: Final = 600_000
 """What is due within such a step of the day ahead is one point of the drawing."""
+_LATE_MS: Final = 5000
+"""A turn that is due for so long counts as missed: a worker asks the queue more often."""
 _MOST: Final = 512
 _RECENT: Final = 10
 
@@ -33,11 +35,12 @@ class RecurringQuery(msgspec.Struct, frozen=True):
 
 
 class RecurringLine(msgspec.Struct, frozen=True):
-    """A recurring job, its schedule in words, and the states of the jobs that it put last, the oldest first."""
+    """A recurring job, its schedule in words, the states of the jobs that it put last, the oldest first, and its missed turns."""
 
     facts: RecurringFacts
     schedule: str
     recent: tuple[str, ...]
+    missed: int
 
 
 class RecurringPage(msgspec.Struct, frozen=True):
@@ -65,6 +68,7 @@ async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
             _masked(ctx, one),
             in_words(one.interval_ms, one.next_ms),
             tuple(job.state for job in reversed(recent[one.jid])),
+            missed_of(one, ctx.now_ms),
         )
         for one in page.rows
     )
@@ -73,6 +77,12 @@ async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
 
 def _masked(ctx: Context, facts: RecurringFacts) -> RecurringFacts:
     return msgspec.structs.replace(facts, data=msgspec.json.encode(ctx.data(facts.data)))
+
+
+def missed_of(facts: RecurringFacts, now_ms: int) -> int:
+    """Return how many turns of a recurring job are over without a job: its queue was asked by no worker since."""
+    late = now_ms - facts.next_ms - _LATE_MS
+    return 0 if facts.paused or late < 0 else late // facts.interval_ms + 1
 
 
 def upcoming(known: Sequence[RecurringFacts], now_ms: int) -> tuple[int, ...]:
@@ -134,6 +144,7 @@ class OneRecurringPage(msgspec.Struct, frozen=True):
     upcoming: tuple[int, ...]
     data: Any
     is_masked: bool
+    missed: int
     tag: str = ""
 
 
@@ -165,6 +176,7 @@ async def one_recurring(ctx: Context, name: str, query: OneQuery) -> OneRecurrin
         upcoming([facts], ctx.now_ms),
         ctx.data(facts.data),
         ctx.data(facts.data) != stored(facts.data),
+        missed_of(facts, ctx.now_ms),
         tag_of(facts),
     )
 
