@@ -306,6 +306,7 @@ def _comparison(detail: JobDetail, query: JobQuery) -> Comparison:
     except KeyError as error:
         raise UsageError(f"this job has no attempt {error}") from None
     rows = [(label, read(first), read(second)) for label, read in _COMPARED]
+    rows.append(("Message", _message(detail, first), _message(detail, second)))
     data = [data_at(detail.facts, "running", one.number) for one in (first, second)]
     kept = (data[0], data[1]) if detail.facts.earlier else None
     return Comparison(first, second, tuple(rows), kept)
@@ -315,8 +316,14 @@ _COMPARED: Final[Sequence[tuple[str, Callable[[Attempt], str]]]] = (
     ("Worker", lambda one: one.worker),
     ("Outcome", lambda one: one.outcome or "running"),
     ("Group", lambda one: one.name),
-    ("Reason", lambda one: one.reason),
 )
+
+
+def _message(detail: JobDetail, attempt: Attempt) -> str:
+    """Return why an attempt ended: the history has it of those before the last, the failure has it of that one."""
+    failure = detail.facts.failure
+    is_last = attempt is detail.attempts[-1]
+    return attempt.reason or (failure.message.rstrip().rpartition("\n")[2] if failure and is_last else "")
 
 
 VIEWS: Final = (
