@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import everything
 import pytest
 from starlette.testclient import TestClient
 
@@ -46,6 +47,12 @@ def browse(client: Client) -> Iterator[Callable[..., TestClient]]:
 def web(browse: Callable[..., TestClient]) -> TestClient:
     """A client of the application as it is without options."""
     return browse()
+
+
+@pytest.fixture
+def names(client: Client) -> dict[str, str]:
+    """One of everything: the names of the pages, by the first segment of their paths."""
+    return everything.fill(client)
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+from everything import addresses
 from openapi_spec_validator import validate
 from starlette.testclient import TestClient
 
 from holdfast import AsyncClient, Client
-from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
-from holdfast.console.page_paths import segment
 from holdfast.testing.store import ScratchStore
 from holdfast.web import auth, create_app
 from holdfast.web.live import Hub
@@ -20,39 +18,8 @@ from holdfast.web.pages import TABLE
 from holdfast.web.sessions import Sessions
 from holdfast.web.views import ActionRoute, View
 
-NAME = "a/b: 50 %. 🦑"
 PROBLEM = "application/problem+json"
 ACTIONS = list(TABLE.actions.values())
-
-
-@pytest.fixture
-def names(client: Client) -> dict[str, str]:
-    """One of everything, by the first segment of its page; most have a name of all kinds of characters."""
-    queue, other = client.queues[NAME], client.queues["failing"]
-    for at in range(3):
-        queue.put("jobs.Send", {"n": at}, jid=f"{NAME} {at}", tags=[NAME], priority=at, throttles=[NAME])
-    other.put("jobs.Send", {}, jid="failed", tags=[NAME])
-    client.throttles[NAME].maximum = 1
-    client.job(f"{NAME} 0").track()
-    queue.pop(1)
-    [job] = other.pop(1)
-    job.fail(NAME, "Traceback (most recent call last):\nValueError: no luck")
-    queue.recur("jobs.Digest", {}, interval=60, jid=NAME)
-    client.topics[NAME].put("m", "text", delay=60)
-    console = Console(client, "ada")
-    operation = console.run_operation(console.start_operation(Spec(action="track", filter="state:failed"))).id
-    worker = console.workers().rows[0].name
-    fixed = {"jobs": f"{NAME} 0", "workers": worker, "operations": operation}
-    return dict.fromkeys(("queues", "tags", "failed", "recurring", "topics", "throttles"), NAME) | fixed
-
-
-def addresses(names: dict[str, str]) -> list[tuple[View, str, str]]:
-    """Return each view with the address of its page, and that of its twin."""
-    found = []
-    for view in TABLE.views:
-        name = segment(names.get(view.path.split("/")[1], ""))
-        found.append((view, view.path.replace("{name}", name), "/api/v1" + view.twin.replace("{name}", name)))
-    return found
 
 
 def is_problem(response: Any, status: int) -> bool:

@@ -9,6 +9,7 @@ from browsing import Visits, confirm, expect, fail, go, is_same, put, stay, toas
 from playwright.sync_api import Page
 
 from holdfast import Client
+from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
 from holdfast.console.page_paths import segment
 from waiting import until
@@ -19,11 +20,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfa
 def test_the_data_of_a_failed_job_are_changed_after_a_look_at_the_difference_and_it_runs_with_them(
     visit: Visits, client: Client, address: str
 ) -> None:
+    client.config.set("keep-data", 1)
     [jid] = fail(client, 1)
     visit.expect("status of 400")
     page = visit(f"/jobs/{jid}")
     page.get_by_role("button", name="Edit and requeue…").click()
     dialog = page.locator("dialog[open]")
+    expect(dialog.get_by_label("Data")).to_have_value('{\n  "n": 0\n}')
     dialog.get_by_label("Data").fill('{"n": 1,')
     dialog.get_by_role("button", name="Show the difference…").click()
     toast(page, "this is no JSON")
@@ -39,7 +42,10 @@ def test_the_data_of_a_failed_job_are_changed_after_a_look_at_the_difference_and
     assert job is not None
     assert json.loads(job.data) == {"n": 42}
     go(page, f"{address}jobs/{jid}?first=1&second=2")
-    expect(page.locator("#compare")).to_contain_text("Attempt 2")
+    expect(page.locator("#compare .del")).to_contain_text('"n": 0')  # the attempt before still has its own
+    expect(page.locator("#compare .add")).to_contain_text('"n": 42')
+    page.locator("#history").get_by_role("link", name="The job at this moment").last.click()
+    expect(page.locator("#moment .del")).to_contain_text('"n": 0')
 
 
 # Why a job is not running: each verdict, and its button.
@@ -67,12 +73,43 @@ def running(client: Client) -> str:
     return jid
 
 
+def lost(client: Client) -> str:
+    client.queues["mail"].heartbeat = 1
+    jid = running(client)
+    until(lambda: client.queues["mail"].counts["stalled"] == 1, "its lease has ended")
+    return jid
+
+
+def released(client: Client) -> str:
+    client.throttles["api"].set_maximum(1)
+    [_, jid] = put(client, 2, throttles=["api"])
+    client.queues["mail"].pop(2)
+    Console(client).release_throttle("api", jid)
+    return jid
+
+
+def report(client: Client, busy: int = 0) -> None:
+    """Report a worker of the queue mail with one slot, as workers do."""
+    facts = {"queues": '["mail"]', "slots": "1", "busy": str(busy), "host": "here", "pool": "thread"}
+    client.run(WorkerSeen("here-1", facts))
+
+
+def of_quiet_workers(client: Client) -> str:
+    [jid] = put(client, 1)
+    report(client)
+    Console(client).quiet("here-1")
+    return jid
+
+
 @pytest.mark.parametrize(
     ("make", "text", "button"),
     [
         (scheduled, "due in", "Run now"),
         (paused, "paused", "Resume mail"),
         (failed, "It failed", "Retry"),
+        (lost, "its lease ended", "Time out"),
+        (of_quiet_workers, "are quiet", "Resume its workers"),
+        (released, "was released from a throttle", "Put it again"),
     ],
 )
 def test_the_page_of_a_job_says_why_it_does_not_run_and_a_button_helps(
@@ -84,8 +121,55 @@ def test_the_page_of_a_job_says_why_it_does_not_run_and_a_button_helps(
     stay(page)
     why.get_by_role("button", name=button, exact=True).click()
     expect(why.locator(".blocks", has_text=text)).to_have_count(0)
-    expect(page.locator("h1 .pill")).to_have_text("waiting")
+    state = {lost: "stalled", released: "throttled"}.get(make, "waiting")
+    expect(page.locator("h1 .pill")).to_have_text(state)
     assert is_same(page)
+
+
+def test_the_page_of_a_job_says_that_no_worker_takes_it_that_all_are_busy_and_how_many_are_before_it(
+    visit: Visits, client: Client
+) -> None:
+    [*_, jid] = put(client, 3)
+    page = visit(f"/jobs/{jid}")
+    why = page.locator("#why")
+    expect(why.locator(".blocks")).to_have_text(re.compile("No worker is known to work for queue mail"))
+    expect(why.get_by_role("button", name="Copy the command")).to_be_visible()  # that starts one
+    expect(why).to_contain_text("2 jobs are ahead of it")
+    stay(page)
+    report(client, busy=1)
+    expect(why.locator(".blocks")).to_have_text(
+        re.compile("1 worker works for queue mail, with 0 slots free")
+    )
+    page.locator("#facts").get_by_role("button", name="High 25").click()
+    expect(why).to_contain_text("It is the next job of queue mail.")
+    report(client)
+    put(client, 1)  # a worker with a free slot changes no number: the next event does
+    page.keyboard.press("r")
+    expect(why.locator(".blocks")).to_have_count(0)
+    assert is_same(page)
+
+
+def test_what_a_job_waits_for_ends_and_the_page_of_the_job_follows(visit: Visits, client: Client) -> None:
+    [parent] = put(client, 1)
+    [child] = put(client, 1, depends=[parent])
+    client.throttles["api"].set_maximum(1)
+    [_, throttled] = put(client, 2, "api", throttles=["api"])
+    client.queues["api"].pop(2)
+    context = visit.context()
+    first, second = visit(f"/jobs/{child}", context=context), visit(f"/jobs/{throttled}", context=context)
+    for page in (first, second):
+        expect(page.locator("#chip")).to_have_text("Live")
+        stay(page)
+    expect(first.locator("#why .blocks").first).to_contain_text("waits for 1 other job")
+    expect(second.locator("#why .blocks").first).to_contain_text("Throttle api is full: 1 of 1")
+    [job] = client.queues["mail"].pop(1)
+    job.complete()
+    Console(client).set_throttle("api", 2)
+    expect(first.locator("h1 .pill")).to_have_text("waiting")
+    expect(second.locator("#why")).to_contain_text("waits again in queue api")
+    for page in (first, second):
+        expect(page.locator("#why .blocks", has_text=re.compile("waits for|is full"))).to_have_count(0)
+        assert is_same(page)
 
 
 def test_the_page_of_a_job_names_what_it_waits_for(visit: Visits, client: Client, address: str) -> None:
@@ -121,13 +205,19 @@ def test_a_running_job_and_one_that_is_complete_or_cancelled_are_explained(
     expect(page.locator("main")).to_contain_text("doesn't exist, was canceled, or expired")
 
 
-def test_earlier_moments_and_two_attempts_of_a_job_are_compared(visit: Visits, client: Client) -> None:
+def test_earlier_moments_and_two_attempts_of_a_job_are_compared(
+    visit: Visits, client: Client, address: str
+) -> None:
+    client.config.set("keep-data", 1)
     [jid] = put(client, 1)
     for name, group in (("first", "ConnectError"), ("second", "ReadTimeout")):
         with Client(client.store_url, namespace=client.settings.namespace, hostname=name) as worker:
             job = worker.queues["mail"].pop()
             assert job is not None
-            job.retry(group=group, message="no luck") if name == "first" else job.fail(group, "no luck")
+            message = f"{group}: no luck of {name}"
+            job.retry(group=group, message=message) if name == "first" else job.fail(group, message)
+        if name == "first":
+            Console(client).edit(jid, {"n": 1}, seen=b'{"n":0}')
     page = visit(f"/jobs/{jid}")
     page.locator("#history").get_by_role("link", name="The job at this moment").last.click()
     moment = page.locator("#moment")
@@ -137,12 +227,32 @@ def test_earlier_moments_and_two_attempts_of_a_job_are_compared(visit: Visits, c
             moment.get_by_role("link", name="Later").click()
     moment.get_by_role("link", name="Earlier").click()
     expect(moment).to_contain_text("on second, attempt 2")
+    page.keyboard.press("[")
+    expect(moment).to_contain_text("in mail")
+    expect(moment.locator(".pill")).to_have_text("waiting")
+    expect(page.locator("#chip")).to_have_text("Live")  # the script of the page is there
+    page.keyboard.press("]")
+    expect(moment.locator(".pill")).to_have_text("running")
+    slider = moment.get_by_label("Moment of the history")
+    slider.fill("1")
+    expect(moment.locator(".del")).to_contain_text('"n": 0')
+    expect(moment.get_by_label("Moment of the history")).to_have_value("1")
+    expect(page.locator("#chip")).to_have_text("Live")
+    moment.get_by_label("Moment of the history").focus()
+    page.keyboard.press("End")
+    expect(moment.locator(".pill")).to_have_text("failed")
     moment.get_by_role("link", name="Back to now").click()
     expect(moment).to_have_count(0)
+    states = [one["state"] for one in page.request.get(f"{address}api/v1/jobs/{jid}").json()["moments"]]
+    assert states == ["waiting", "running", "waiting", "running", "failed"]
     page.locator("#attempts").get_by_role("link", name="Compare").first.click()
     rows = page.locator("#compare tbody tr")
     expect(rows.filter(has_text="Worker")).to_contain_text("firstsecond")
     expect(rows.filter(has_text="Group")).to_contain_text("ConnectErrorReadTimeout")
+    for text in ("no luck of first", "no luck of second"):
+        expect(rows.filter(has_text="Message")).to_contain_text(text)
+    expect(page.locator("#compare .del")).to_contain_text('"n": 0')
+    expect(page.locator("#compare .add")).to_contain_text('"n": 1')
 
 
 def test_the_graph_shows_a_diamond_whose_nodes_lead_to_their_jobs_and_follow_the_store(
@@ -165,6 +275,27 @@ def test_the_graph_shows_a_diamond_whose_nodes_lead_to_their_jobs_and_follow_the
     graph.locator("a", has_text="jobs.Store").click()
     page.wait_for_url("**/jobs/end")
     expect(page.locator("h1")).to_contain_text("jobs.Store")
+
+
+def test_a_chain_of_fifty_is_walked_by_its_nodes(visit: Visits, client: Client) -> None:
+    queue = client.queues["mail"]
+    for number in range(50):
+        queue.put("jobs.Step", {}, jid=f"step-{number}", depends=[f"step-{number - 1}"] if number else [])
+    page = visit("/jobs/step-0")
+    seen = {"step-0"}
+    for _ in range(50):
+        nodes = page.locator("#graph svg a").evaluate_all(
+            "(all) => all.map((one) => one.getAttribute('href').split('/').pop())"
+        )
+        assert len(nodes) >= 2
+        seen |= set(nodes)
+        if "step-49" in seen:
+            break
+        last = max(nodes, key=lambda node: int(node.removeprefix("step-")))
+        page.locator(f'#graph svg a[href$="/{last}"]').click()
+        page.wait_for_url(f"**/{last}")
+    assert seen == {f"step-{number}" for number in range(50)}
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1440
 
 
 def test_a_fan_of_three_hundred_is_collapsed(visit: Visits, client: Client) -> None:
@@ -220,7 +351,7 @@ def test_a_job_is_tagged_with_odd_characters_and_found_by_its_tag(visit: Visits,
         ("state:failed", 2),
         ("state:failed queue:mail", 2),
         ("queue:ma*", 5),
-        ("not queue:mail", 4),
+        ("not queue:mail", 6),
         ("tag:vip", 3),
         ("tag:vip or state:failed", 5),
         ("group~ValueErr", 2),
@@ -228,18 +359,57 @@ def test_a_job_is_tagged_with_odd_characters_and_found_by_its_tag(visit: Visits,
         ("priority>5", 4),
         ("created<1h (queue:sms or tag:vip)", 7),
         ('"no luck"', 2),
+        ("class:jobs.Se*", 10),
+        ("klass:jobs.Send -tag:vip", 7),
+        ("is:tracked", 1),
+        ("is:late", 0),
+        ("worker:WORKER", 3),
+        ("message~luck", 2),
+        ("retries>=5 queue:sms", 4),
+        ("remaining<5 or remaining=5", 11),
+        ("attempts>0 state:failed", 2),
+        ("losses:0 queue:mail", 5),
+        ("size>3 size<=8", 10),
+        ("queued<1h popped<1h", 3),
+        ("started<1h not state:failed", 1),
+        ("ended<1h", 3),
+        ("done>1h", 0),
+        ("failed<1h", 2),
+        ("due>0s", 1),
+        ("priority:1..9", 4),
+        ("priority=9,0 queue:sms,mail", 9),
+        ("data.name:odd*", 1),
+        ("JID", 1),
     ],
 )
 def test_a_search_finds_what_its_filter_says(visit: Visits, client: Client, query: str, count: int) -> None:
     fail(client, 2)
-    put(client, 3, tags=["vip"])
+    [jid, *_] = put(client, 3, tags=["vip"])
     put(client, 4, "sms", priority=9)
+    client.queues["over"].put("shop.Over", {"name": "oddly named"})
+    client.queues["over"].pop(1)[0].complete()
+    put(client, 1, "late", delay=600)
+    Console(client).act("track", jid)
+    query = query.replace("JID", f"jid:{jid[:-1]}*" if count > 1 else f"jid:{jid}").replace(
+        "WORKER", Console(client).workers().rows[0].name
+    )
     page = visit("/")
+    expect(page.locator("#chip")).to_have_text("Live")
     page.keyboard.press("/")
     page.keyboard.type(query)
     page.keyboard.press("Enter")
     expect(page.locator("#jobs tbody tr[id]")).to_have_count(count)
     expect(page.locator("main [name=q]").first).to_have_value(query)
+
+
+def test_a_search_says_how_far_it_looked_and_goes_on(visit: Visits, client: Client) -> None:
+    put(client, 6000)
+    [jid] = put(client, 1, klass="jobs.Rare")
+    page = visit("/jobs?q=queue:mail klass:jobs.Rare")
+    expect(page.locator(".effort")).to_contain_text(" of 6\u202f001 looked at")
+    expect(page.locator("#jobs tbody tr[id]")).to_have_count(0)
+    page.get_by_role("link", name="Look at the next").click()
+    expect(page.locator("#jobs tbody a.mono").first).to_have_attribute("title", jid)
 
 
 def test_a_filter_that_is_wrong_is_explained_at_its_place(visit: Visits) -> None:

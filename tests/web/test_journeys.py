@@ -3,13 +3,15 @@
 import re
 
 import pytest
-from browsing import Visits, confirm, expect, fail, go, put, served, tile, toast
+from browsing import Visits, confirm, expect, fail, go, is_same, put, served, stay, tile, toast
 from journeys import follow_the_numbers, pause_for_a_reason, retry_one
 from starlette.requests import HTTPConnection
 
 from holdfast import Client
 from holdfast.console.handles import Console
+from holdfast.testing.clock import StoppedClock
 from holdfast.web import User, create_app
+from holdfast.web.pages import TABLE
 from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
@@ -22,9 +24,13 @@ EMPTY = {
 
 def test_every_page_of_an_empty_store_says_what_would_be_there(visit: Visits, address: str) -> None:
     page = visit("/")
-    for path, text in EMPTY.items():
-        assert go(page, address.rstrip("/") + path).status == 200
-        expect(page.locator("main")).to_contain_text(text)
+    for view in TABLE.views:
+        if "{name}" in view.path:
+            continue
+        assert go(page, address.rstrip("/") + view.path).status == 200
+        expect(page.locator("h1")).to_have_count(1)
+        expect(page.locator("main")).to_contain_text(EMPTY.get(view.path, ""))
+    assert set(EMPTY) <= {view.path for view in TABLE.views}
 
 
 def test_numbers_of_the_overview_are_those_of_the_api_and_follow_the_store(
@@ -43,8 +49,10 @@ def test_a_queue_paused_for_a_time_resumes_by_itself(visit: Visits, client: Clie
     put(client, 1)
     client.queues["mail"].pause(why="a moment", seconds=4)
     page = visit("/queues/mail")
+    stay(page)
     expect(page.locator("h1 .pill")).to_have_text("paused")
     expect(page.locator("h1 .pill")).to_have_count(0)
+    assert is_same(page)
     assert not client.queues["mail"].paused
 
 
@@ -52,37 +60,51 @@ def test_each_tab_of_a_queue_lists_its_jobs_and_its_address_shows_it_in_another_
     visit: Visits, client: Client, address: str
 ) -> None:
     states = a_job_in_each_state(client)
+    counts = client.queues["mail"].counts
     page = visit("/queues/mail")
     for state, jid in states.items():
+        assert counts[state] == 1
         page.locator(".tabs").get_by_role("link", name=re.compile(f"^{state}", re.IGNORECASE)).click()
         expect(page.locator('.tabs [aria-current="page"] [data-live]')).to_have_text("1")
-        expect(page.locator("#jobs tbody tr")).to_have_count(1)
-        expect(page.locator("#jobs tbody a.mono").first).to_have_attribute("title", jid)
+        rows = f"#{'recurring' if state == 'recurring' else 'jobs'} tbody tr"
+        expect(page.locator(rows)).to_have_count(1)
+        expect(page.locator(f"{rows} a.mono").first).to_have_attribute("title", jid)
         fresh = visit(page.url.removeprefix(address))
-        expect(fresh.locator("#jobs tbody a.mono").first).to_have_attribute("title", jid)
+        expect(fresh.locator(f"{rows} a.mono").first).to_have_attribute("title", jid)
         fresh.context.close()
 
 
 def a_job_in_each_state(client: Client) -> dict[str, str]:
     queue = client.queues["mail"]
+    clock = StoppedClock(client)
+    clock.start()
     client.throttles["api"].set_maximum(1)
     [failed] = fail(client, 1)
+    [stalled] = put(client, 1)
+    queue.pop(1)
     [running, throttled] = put(client, 2, throttles=["api"])
-    queue.pop(2)
+    [held] = queue.pop(2)
     [waiting] = put(client, 1)
     [depends], [scheduled] = put(client, 1, depends=[waiting]), put(client, 1, delay=600)
-    return {"running": running, "waiting": waiting, "throttled": throttled, "scheduled": scheduled, "depends": depends, "failed": failed}  # fmt: skip
+    recurring = queue.recur("jobs.Digest", {}, interval=3600, offset=3600)
+    clock.advance(seconds=20)
+    held.heartbeat()
+    clock.advance(seconds=15)  # the lease of the other one has ended
+    return {"running": running, "waiting": waiting, "throttled": throttled, "scheduled": scheduled, "stalled": stalled, "depends": depends,
+            "recurring": recurring, "failed": failed}  # fmt: skip
 
 
-def test_a_list_is_turned_to_its_last_page_and_back_and_a_hidden_column_stays_hidden(
-    visit: Visits, client: Client
+def test_a_list_is_turned_to_its_last_page_and_back_and_a_page_of_it_is_opened_by_its_address(
+    visit: Visits, client: Client, address: str
 ) -> None:
     put(client, 60)
     page = visit("/queues/mail?tab=waiting")
     pager = page.locator(".pager").first
     expect(pager).to_contain_text("1–25 of 60")
+    expect(page.get_by_role("link", name="Previous")).to_have_count(0)
     page.get_by_role("link", name="Next").click()
     expect(pager).to_contain_text("26–50 of 60")
+    middle, first = page.url, page.locator("#jobs tbody a.mono").first.get_attribute("title")
     expect(page.locator("#chip")).to_have_text("Live")  # the script of the page is there
     page.keyboard.press("]")
     expect(pager).to_contain_text("51–60 of 60")
@@ -91,7 +113,28 @@ def test_a_list_is_turned_to_its_last_page_and_back_and_a_hidden_column_stays_hi
     expect(page.locator("#chip")).to_have_text("Live")
     page.keyboard.press("[")
     expect(pager).not_to_contain_text("51–60")
-    assert put(client, 1)
+    fresh = visit(middle.removeprefix(address))  # the cursor is in the address
+    expect(fresh.locator(".pager").first).to_contain_text("26–50 of 60")
+    assert fresh.locator("#jobs tbody a.mono").first.get_attribute("title") == first
+
+
+def test_a_list_is_sorted_and_a_column_that_is_hidden_stays_hidden(visit: Visits, client: Client) -> None:
+    for queue, count in (("few", 1), ("many", 9), ("some", 4)):
+        put(client, count, queue)
+    page = visit("/queues")
+    names, heads = page.locator("#queue tbody td.k > a"), page.locator("#queue thead")
+    heads.get_by_role("link", name="Wait", exact=True).click()
+    expect(names).to_have_text(["many", "some", "few"])
+    expect(page.locator('#queue th[aria-sort="descending"]')).to_have_text("Wait")
+    heads.get_by_role("link", name="Wait", exact=True).click()
+    expect(names).to_have_text(["few", "some", "many"])
+    page.locator("[data-columns] summary").click()
+    page.locator("[data-columns] label", has_text="Sched").click()
+    head = page.locator("#queue th", has_text="Sched")
+    expect(head).to_be_hidden()
+    page.reload()
+    expect(head).to_be_hidden()
+    expect(names).to_have_text(["few", "some", "many"])
 
 
 def test_rows_are_selected_singly_by_range_and_all_that_match(visit: Visits, client: Client) -> None:
@@ -145,6 +188,16 @@ def test_a_probe_shows_how_it_ended_and_offers_the_rest(visit: Visits, client: C
     toast(page, "2 jobs: retried.")
 
 
+def test_a_probe_that_fails_again_says_so(visit: Visits, client: Client) -> None:
+    fail(client, 3)
+    page = visit("/failed/mail-ValueError")
+    page.get_by_role("button", name="Retry one as a probe").click()
+    job = until(lambda: client.queues["mail"].pop(), "the probe waits")
+    job.fail("mail-ValueError", "ValueError: no luck again")
+    expect(page.locator(".wants")).to_contain_text("failed again; the cause is still there")
+    expect(page.locator(".head p")).to_contain_text("3 jobs")
+
+
 def test_jobs_are_cancelled_together_and_those_that_others_depend_on_are_left_alone(
     visit: Visits, client: Client
 ) -> None:
@@ -180,10 +233,27 @@ def test_more_than_a_thousand_are_cancelled_by_an_administrator_who_types_the_wo
         assert answer.status == 403
         assert "needs the role admin" in answer.text()
         other.context.close()
+    with served(create_app(client, auth=viewer)) as base:
+        other = visit("/jobs?q=queue:mail", base=base)
+        expect(other.locator("#jobs tbody tr")).to_have_count(25)
+        assert other.locator("[data-verb=cancel]").count() == 0
+        for kind, fields in (
+            ("act", {"form": {"q": "queue:mail"}}),
+            ("api/v1", {"data": {"q": "queue:mail"}}),
+        ):
+            answer = other.request.post(
+                f"{base}{kind}/jobs/cancel", **fields, headers={"Sec-Fetch-Site": "same-origin"}
+            )  # type: ignore[arg-type]
+            assert answer.status == 403
+        other.context.close()
     word.fill("cancel")
     dialog.locator(".acts .btn").last.click()
     page.wait_for_url("**/operations/*")
     until(lambda: client.queues["mail"].counts["waiting"] == 0, "all are cancelled")
+
+
+def viewer(_: HTTPConnection) -> User:
+    return User("eve", "viewer")
 
 
 def operator(_: HTTPConnection) -> User:

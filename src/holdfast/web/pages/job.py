@@ -123,6 +123,12 @@ class JobPage(msgspec.Struct, frozen=True):
         return "data" in self.masked
 
     @property
+    def is_without_worker(self) -> bool:
+        """Whether it waits for a worker to come, or for a slot of one."""
+        checks = self.detail.explanation.checks if self.detail else ()
+        return any(one.check == "workers" and one.verdict == "blocks" for one in checks)
+
+    @property
     def text(self) -> str:
         """The data as indented JSON, to be edited."""
         return _pretty(self.data).decode()
@@ -300,6 +306,7 @@ def _comparison(detail: JobDetail, query: JobQuery) -> Comparison:
     except KeyError as error:
         raise UsageError(f"this job has no attempt {error}") from None
     rows = [(label, read(first), read(second)) for label, read in _COMPARED]
+    rows.append(("Message", _message(detail, first), _message(detail, second)))
     data = [data_at(detail.facts, "running", one.number) for one in (first, second)]
     kept = (data[0], data[1]) if detail.facts.earlier else None
     return Comparison(first, second, tuple(rows), kept)
@@ -309,8 +316,14 @@ _COMPARED: Final[Sequence[tuple[str, Callable[[Attempt], str]]]] = (
     ("Worker", lambda one: one.worker),
     ("Outcome", lambda one: one.outcome or "running"),
     ("Group", lambda one: one.name),
-    ("Reason", lambda one: one.reason),
 )
+
+
+def _message(detail: JobDetail, attempt: Attempt) -> str:
+    """Return why an attempt ended: the history has it of those before the last, the failure has it of that one."""
+    failure = detail.facts.failure
+    is_last = attempt is detail.attempts[-1]
+    return attempt.reason or (failure.message.rstrip().rpartition("\n")[2] if failure and is_last else "")
 
 
 VIEWS: Final = (

@@ -148,8 +148,10 @@ def _fix(check: Check, facts: JobFacts) -> Fix | None:
 
 
 def _throttle_fix(check: Check, facts: JobFacts) -> Fix | None:
-    full = [str(row["id"]) for row in check.facts["throttles"] if row["used"] >= row["maximum"] > 0]
-    if full:
+    rows = check.facts["throttles"]
+    full = [str(row["id"]) for row in rows if row["used"] >= row["maximum"] > 0]
+    is_released = facts.state == "throttled" and not any(row["place"] for row in rows)
+    if full and not is_released:
         return Fix("Open the throttle", noun="throttle", path=full[0])
     return Fix("Put it again", "jobs", "move", {"jid": [facts.jid], "value": facts.queue})
 

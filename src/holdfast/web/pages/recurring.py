@@ -1,7 +1,6 @@
 """Recurring jobs: when they put jobs, the jobs that they put last, and what is done to them."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -13,11 +12,9 @@ from holdfast.console.put import NamedCode
 from holdfast.console.queries import HOUR_MS, Page
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.web.context import Context
+from holdfast.web.pages.turns import in_words, missed_of, upcoming
 from holdfast.web.views import ActionRoute, Body, Done, Refusal, Repeal, Tagged, View
 
-_DAY_MS: Final = 24 * HOUR_MS
-_STEP_MS: Final = 600_000
-"""What is due within such a step of the day ahead is one point of the drawing."""
 _MOST: Final = 512
 _RECENT: Final = 10
 
@@ -33,11 +30,12 @@ class RecurringQuery(msgspec.Struct, frozen=True):
 
 
 class RecurringLine(msgspec.Struct, frozen=True):
-    """A recurring job, its schedule in words, and the states of the jobs that it put last, the oldest first."""
+    """A recurring job, its schedule in words, the states of the jobs that it put last, the oldest first, and its missed turns."""
 
     facts: RecurringFacts
     schedule: str
     recent: tuple[str, ...]
+    missed: int
 
 
 class RecurringPage(msgspec.Struct, frozen=True):
@@ -65,6 +63,7 @@ async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
             _masked(ctx, one),
             in_words(one.interval_ms, one.next_ms),
             tuple(job.state for job in reversed(recent[one.jid])),
+            missed_of(one, ctx.now_ms),
         )
         for one in page.rows
     )
@@ -73,37 +72,6 @@ async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
 
 def _masked(ctx: Context, facts: RecurringFacts) -> RecurringFacts:
     return msgspec.structs.replace(facts, data=msgspec.json.encode(ctx.data(facts.data)))
-
-
-def upcoming(known: Sequence[RecurringFacts], now_ms: int) -> tuple[int, ...]:
-    """Return the times of the next 24 hours at which jobs are put, in epoch milliseconds, to ten minutes."""
-    steps: set[int] = set()
-    for one in known:
-        if one.paused:
-            continue
-        every = max(one.interval_ms, _STEP_MS)
-        for at in range(max(one.next_ms, now_ms), now_ms + _DAY_MS, every):
-            steps.add(at // _STEP_MS)
-    return tuple(step * _STEP_MS for step in sorted(steps) if step * _STEP_MS >= now_ms)
-
-
-_UNITS: Final = ((_DAY_MS, "day"), (HOUR_MS, "hour"), (60_000, "minute"), (1000, "second"))
-
-
-def in_words(interval_ms: int, next_ms: int) -> str:
-    """Return a schedule in words: `every 15 minutes`, `every hour at minute 5`, `every day at 03:00 UTC`."""
-    length, unit = next(
-        ((length, unit) for length, unit in _UNITS if interval_ms % length == 0), (1, "millisecond")
-    )
-    count = interval_ms // length
-    text = f"every {unit}" if count == 1 else f"every {count:,} {unit}s"
-    try:
-        due = datetime.fromtimestamp(next_ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return text
-    if unit == "day":
-        return f"{text} at {due:%H:%M} UTC"
-    return f"{text} at minute {due.minute}" if unit == "hour" else text
 
 
 class OneQuery(msgspec.Struct, frozen=True):
@@ -134,6 +102,7 @@ class OneRecurringPage(msgspec.Struct, frozen=True):
     upcoming: tuple[int, ...]
     data: Any
     is_masked: bool
+    missed: int
     tag: str = ""
 
 
@@ -165,6 +134,7 @@ async def one_recurring(ctx: Context, name: str, query: OneQuery) -> OneRecurrin
         upcoming([facts], ctx.now_ms),
         ctx.data(facts.data),
         ctx.data(facts.data) != stored(facts.data),
+        missed_of(facts, ctx.now_ms),
         tag_of(facts),
     )
 

@@ -514,32 +514,32 @@ function copyByCommand(text) {
 
 const hidden = new CSSStyleSheet();
 
+/** The columns of a list that have a name, and their numbers. Tabs whose lists have one id share the choice, by the names. */
+const columnsOf = (id) =>
+  [...(document.getElementById(id)?.tHead.rows[0].cells ?? [])].map((head, index) => [head.textContent.trim(), index + 1]).filter(([label]) => label);
+
 function hideColumns() {
-  const rules = $$("table[id][data-rows]").flatMap((table) =>
-    hiddenOf(table.id).map((index) => `#${CSS.escape(table.id)} tr > :nth-child(${index}) { display: none; }`),
-  );
+  const rules = $$("[data-columns]").flatMap(({ dataset: { columns: id } }) => {
+    const labels = choices.list(`columns.${id}`);
+    return columnsOf(id).filter(([label]) => labels.includes(label)).map(([, index]) => `#${CSS.escape(id)} tr > :nth-child(${index}) { display: none; }`);
+  });
   hidden.replaceSync(rules.join("\n"));
 }
 
-const hiddenOf = (id) => choices.get(`columns.${id}`).split(",").filter(Boolean).map(Number);
-
 function fillColumnMenu(menu) {
-  const table = document.getElementById(menu.dataset.columns);
-  if (!table || $(".pop label", menu)) return;
-  [...table.tHead.rows[0].cells].forEach((head, index) => {
-    const label = head.textContent.trim();
-    if (!label || index === 0) return;
-    const box = element("input", { type: "checkbox", "data-column": index + 1 });
-    box.checked = !hiddenOf(table.id).includes(index + 1);
+  if ($(".pop label", menu)) return;
+  const id = menu.dataset.columns;
+  for (const [label] of columnsOf(id)) {
+    const box = element("input", { type: "checkbox", "data-column": label });
+    box.checked = !choices.list(`columns.${id}`).includes(label);
     $(".pop", menu).append(element("label", { class: "btn" }, box, label));
-  });
+  }
 }
 
 function toggleColumn(box) {
-  const id = box.closest("[data-columns]").dataset.columns;
-  const index = Number(box.dataset.column);
-  const others = hiddenOf(id).filter((one) => one !== index);
-  choices.set(`columns.${id}`, (box.checked ? others : [...others, index]).join());
+  const key = `columns.${box.closest("[data-columns]").dataset.columns}`;
+  const others = choices.list(key).filter((one) => one !== box.dataset.column);
+  choices.set(key, JSON.stringify(box.checked ? others : [...others, box.dataset.column]));
   hideColumns();
 }
 
@@ -740,6 +740,7 @@ function onClick(event) {
 function onChange({ target }) {
   const { choice, column } = target.dataset;
   if (column) toggleColumn(target);
+  if ("go" in target.dataset) target.form.requestSubmit();
   if (!choice) return;
   choices.set(choice, target.checked ? "on" : "off");
   root.classList.toggle("compact", choices.get("compact") === "on");

@@ -1,0 +1,51 @@
+"""The turns of a recurring job: in words, those to come, and those that were missed."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from holdfast.commands.recurring import RecurringFacts
+from holdfast.console.queries import HOUR_MS
+
+_DAY_MS: Final = 24 * HOUR_MS
+_STEP_MS: Final = 600_000
+"""What is due within such a step of the day ahead is one point of the drawing."""
+_LATE_MS: Final = 5000
+"""A turn that is due for so long counts as missed: a worker asks the queue more often."""
+
+
+def missed_of(facts: RecurringFacts, now_ms: int) -> int:
+    """Return how many turns of a recurring job are over without a job: its queue was asked by no worker since."""
+    late = now_ms - facts.next_ms - _LATE_MS
+    return 0 if facts.paused or late < 0 else late // facts.interval_ms + 1
+
+
+def upcoming(known: Sequence[RecurringFacts], now_ms: int) -> tuple[int, ...]:
+    """Return the times of the next 24 hours at which jobs are put, in epoch milliseconds, to ten minutes."""
+    steps: set[int] = set()
+    for one in known:
+        if one.paused:
+            continue
+        every = max(one.interval_ms, _STEP_MS)
+        for at in range(max(one.next_ms, now_ms), now_ms + _DAY_MS, every):
+            steps.add(at // _STEP_MS)
+    return tuple(step * _STEP_MS for step in sorted(steps) if step * _STEP_MS >= now_ms)
+
+
+_UNITS: Final = ((_DAY_MS, "day"), (HOUR_MS, "hour"), (60_000, "minute"), (1000, "second"))
+
+
+def in_words(interval_ms: int, next_ms: int) -> str:
+    """Return a schedule in words: `every 15 minutes`, `every hour at minute 5`, `every day at 03:00 UTC`."""
+    length, unit = next(
+        ((length, unit) for length, unit in _UNITS if interval_ms % length == 0), (1, "millisecond")
+    )
+    count = interval_ms // length
+    text = f"every {unit}" if count == 1 else f"every {count:,} {unit}s"
+    try:
+        due = datetime.fromtimestamp(next_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return text
+    if unit == "day":
+        return f"{text} at {due:%H:%M} UTC"
+    return f"{text} at minute {due.minute}" if unit == "hour" else text
