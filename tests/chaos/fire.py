@@ -212,16 +212,33 @@ class Fire:
         self.start()
 
     def freeze(self, worker: Worker) -> None:
-        frozen = self.halted(worker, worker.family)
-        held = under_way(self._here, frozen)
+        frozen, held = until(
+            lambda: self.stopped_in_a_lease(worker), "a worker is stopped that holds a lease", 30
+        )
         until(lambda: self.is_granted_again(held), f"what the frozen one held is granted again: {held}", 30)
         before = self.refusals(worker)
         for pid in frozen:
             send(pid, signal.SIGCONT)
         until(lambda: self.refusals(worker) > before, "its result is refused, or its work stopped", 30)
 
+    def stopped_in_a_lease(self, worker: Worker) -> tuple[list[int], list[tuple[str, int]]] | None:
+        stopped = self.halted(worker, worker.family)
+        held = self.still_held(under_way(self._here, stopped))
+        if held:
+            return stopped, held
+        for pid in stopped:  # what it did was settled just before
+            send(pid, signal.SIGCONT)
+        return None
+
     def refusals(self, worker: Worker) -> int:
         return len(REFUSED.findall(worker.said()))
+
+    def still_held(self, held: list[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Those whose lease has not ended: of the others nothing is left to be refused."""
+        found = self.client.run(JobGet([jid for jid, _ in held]))
+        return [
+            one for one, facts in zip(held, found, strict=True) if facts is not None and facts.token == one[1]
+        ]
 
     def is_granted_again(self, held: list[tuple[str, int]]) -> bool:
         found = self.client.run(JobGet([jid for jid, _ in held]))

@@ -101,9 +101,17 @@ def _unfailed(view: View, call: Call, reply: Any) -> None:
         view.miscounted |= set(QUEUES)
 
 
+def _recurs(view: View, call: Call, _: Any) -> None:
+    interval, offset = map(float, call.words[4:6])
+    view.turns[str(call.words[1])] = (view.now + offset, interval)
+
+
 def _updated(view: View, call: Call, _: Any) -> None:
-    pairs = zip(call.words[1::2], call.words[2::2], strict=False)
-    view.entered |= {str(value) for key, value in pairs if key == "queue"}
+    changed = dict(zip(call.words[1::2], call.words[2::2], strict=False))
+    if "queue" in changed:
+        view.entered.add(str(changed["queue"]))
+    if "interval" in changed:
+        view.turns[str(call.subject)] = (0, 0)
 
 
 def _tagged(view: View, call: Call, _: Any) -> None:
@@ -137,6 +145,7 @@ def _set(view: View, call: Call, _: Any) -> None:
 
 HANDLERS = {
     "queue.put": _put,
+    "queue.recurAtInterval": _recurs,
     "job.requeue": _put,
     "queue.pop": _popped,
     "job.retry": _retried,

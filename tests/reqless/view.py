@@ -46,6 +46,8 @@ class View:
     templates: dict[str, Job] = field(default_factory=dict[str, Job])
     spawned: dict[str, int] = field(default_factory=dict[str, int])
     """The highest number that a job of each template ever had."""
+    turns: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    """When the first occurrence of each template was due, and its interval; 0 where its interval was changed."""
     since: dict[str, float] = field(default_factory=dict[str, float])
     """When a job became ready at the reference; 0 goes ahead of its class, -1 of everything."""
     priority: int = 0

@@ -38,7 +38,25 @@ def finds_a_tie(view: View, call: Call) -> bool:
         for jid, job in view.theirs.items()
         if job["queue"] == queue and (jid in moving or jid in view.since)
     )
-    return max(places.values(), default=0) > 1
+    return max(places.values(), default=0) > 1 or _meets_a_turn(view, queue)
+
+
+def _meets_a_turn(view: View, queue: str) -> bool:
+    """Whether a job became ready just when an occurrence of a template was due, which has the same priority."""
+    templates = {name: one["priority"] for name, one in view.templates.items() if one["queue"] == queue}
+    ready = [
+        (job["priority"], view.since[jid], jid if len(job["history"]) == 1 else "")
+        for jid, job in view.theirs.items()
+        if job["queue"] == queue and job["state"] != "stalled" and view.since.get(jid, 0) > 0
+    ]
+    return any(
+        priority == templates[name]
+        and not untouched.startswith(f"{name}-")
+        and (interval == 0 or (when >= first and (when - first) % interval == 0))
+        for name, (first, interval) in view.turns.items()
+        if name in templates
+        for priority, when, untouched in ready
+    )
 
 
 def same_but_for_ties(view: View, call: Call, theirs: Seen, ours: Seen) -> bool:

@@ -323,7 +323,7 @@ def _message(detail: JobDetail, attempt: Attempt) -> str:
     """Return why an attempt ended: the history has it of those before the last, the failure has it of that one."""
     failure = detail.facts.failure
     is_last = attempt is detail.attempts[-1]
-    return attempt.reason or (failure.message.rstrip().rpartition("\n")[2] if failure and is_last else "")
+    return attempt.reason or (last_line(failure.message) if failure and is_last else "")
 
 
 VIEWS: Final = (
