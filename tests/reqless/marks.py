@@ -59,10 +59,15 @@ def _since(view: View, call: Call, theirs: dict[str, Job]) -> None:
     for jid, job in theirs.items():
         if job["state"] not in READY:
             view.since.pop(jid, None)
-        elif jid not in view.since or view.theirs[jid]["history"] != job["history"]:
+        elif jid not in view.since or _is_placed_anew(view, call, jid, job):
             view.since[jid] = -1 if job["state"] == "stalled" else view.now
         elif call.command == "job.setPriority" and call.subject == jid:
             view.since[jid] = 0
+
+
+def _is_placed_anew(view: View, call: Call, jid: str, job: Job) -> bool:
+    """Whether its history says so; a line that was logged moves no job."""
+    return bool(view.theirs[jid]["history"] != job["history"]) and call.command != "job.log"
 
 
 def _placed(view: View, call: Call) -> None:

@@ -32,6 +32,14 @@ def shown(text: object) -> str:
     return printable_json(str(text).replace("\t", "    "))
 
 
+_UNIT: Final = re.compile(r"(?<=\d) (?=(?:ms|s|min|h|d|kB|MB|jobs?|of)\b)")
+
+
+def sentence(text: object) -> str:
+    """Return a sentence of ours for display, in which no line ends between a number and its unit."""
+    return _UNIT.sub("\u00a0", shown(text))
+
+
 def verbatim(text: object) -> Markup:
     """Return text for the value of a field, unchanged; only lone surrogates, which no page can hold, are replaced."""
     return escape(str(text).encode("utf-8", "replace").decode())
@@ -265,6 +273,7 @@ def column(given: str | Sequence[str]) -> tuple[str, str, str]:
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "sentence": sentence,
     "shown": shown,
     "verbatim": verbatim,
     "digest": digest,

@@ -789,8 +789,15 @@ function prepare() {
   showUrgency();
 }
 
+/** Bring the tab that is open into its bar, where the bar is wider than the screen. */
+function showTab() {
+  const tab = $(".tabs [aria-current]");
+  if (tab) tab.parentElement.scrollLeft += Math.max(0, tab.getBoundingClientRect().right + 16 - tab.parentElement.getBoundingClientRect().right);
+}
+
 function start() {
   prepare();
+  showTab();
   for (const box of $$("[data-choice]")) box.checked = choices.get(box.dataset.choice, box.dataset.default ?? "off") === "on";
   document.adoptedStyleSheets.push(hidden);
   watchToasts();
