@@ -119,6 +119,24 @@ def test_queues_without_a_limit_are_among_the_throttles_of_queues(console: Conso
     assert (named.id, named.facts.maximum, named.holders) == ("api", 2, ())
 
 
+def test_pages_of_named_throttles_have_each_of_them_once(console: Console, client: Client) -> None:
+    names = [f"api:{number:02d}" for number in range(12)]
+    for name in (*names, "mail"):
+        console.set_throttle(name, 1)
+    client.queues["q"].put("k.K")
+    console.set_throttle("ql:q:q", 1)
+    pages, after = list[list[str]](), ""
+    while not pages or after:
+        page = console.named_throttles("api:*", after=after, limit=5)
+        pages.append([one.id for one in page.rows])
+        after = page.next
+        assert len(pages) < 20
+    assert sorted(name for page in pages for name in page) == names
+    assert max(len(page) for page in pages) == 5
+    with pytest.raises(UsageError):
+        console.named_throttles(after="nonsense")
+
+
 def test_a_throttle_shows_the_jobs_that_hold_it_and_those_that_wait(console: Console, client: Client) -> None:
     console.set_throttle("api", 2)
     for n in range(5):

@@ -154,9 +154,11 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
         return queue_throttles(ask, pattern, after, limit)
 
     @PlanMethod
-    def named_throttles(self, ask: Planner, *, after: str = "", limit: int = 25) -> Plan[Page[Throttle]]:
-        """A page of about `limit` throttles that have a limit and are not those of queues, each with its first holder."""
-        return named_throttles(ask, after, limit)
+    def named_throttles(
+        self, ask: Planner, pattern: str = "*", *, after: str = "", limit: int = 25
+    ) -> Plan[Page[Throttle]]:
+        """A page of at most `limit` throttles that have a limit and are not those of queues, each with its first holder."""
+        return named_throttles(ask, pattern, after, limit)
 
     @CommandMethod
     def throttle_facts(self, id: str) -> Command[ThrottleFacts]:

@@ -17,7 +17,7 @@ from holdfast.settings import OWN_THROTTLE
 from holdfast.wire.plans import Plan, Planner
 
 _MOST_CALLS: Final = 20
-"""Pages of names that are read for one page of named throttles: where most are those of queues, it has fewer rows."""
+"""Calls that read names for one batch of named throttles: where most are those of queues, it has fewer rows."""
 
 
 class ThrottleDetail(msgspec.Struct, frozen=True):
@@ -40,22 +40,36 @@ def queue_throttles(ask: Planner, pattern: str, after: str, limit: int) -> Plan[
     return Page(rows, chosen[size - 1] if len(chosen) > size else "", len(names))
 
 
-def named_throttles(ask: Planner, after: str, limit: int) -> Plan[Page[Throttle]]:
-    """Return a page of about `limit` throttles that have a limit and are not those of queues, each with its first holder."""
-    size, cursor, names = checked_limit(limit), after or START, set[str]()
-    if not cursor.isdecimal():
+def named_throttles(ask: Planner, pattern: str, after: str, limit: int) -> Plan[Page[Throttle]]:
+    """Return a page of throttles with a limit whose name matches a glob, without those of queues, each with its first holder.
+
+    The store gives their names in batches of about `limit`, at times of many more: a batch fills pages by name, and the cursor
+    is where the batch begins and the last name that was shown.
+    """
+    size, (start, _, last) = checked_limit(limit), (after or START).partition(":")
+    if not start.isdecimal():
         raise UsageError(f"a cursor is what the page before returned, not {after!r:.80}")
-    for _ in range(_MOST_CALLS):
-        cursor, some = yield from ask(ThrottleNames(cursor, size))
-        names |= {name for name in some if not name.startswith(OWN_THROTTLE)}
-        if cursor == START or len(names) >= size:
-            break
+    cursor, batch = yield from _names(ask, pattern, start, size)
+    names = [name for name in batch if name > last]
     rows: list[Throttle] = []
-    for name in sorted(names):
+    for name in names[:size]:
         facts = yield from ask(ThrottleGet(name))
         first = (yield from ask(ListSet("holders", name, None, 1))).entries if facts.used else ()
         rows.append(Throttle(name, facts, tuple((one.member, float(one.score)) for one in first)))
+    if len(names) > size:
+        return Page(tuple(rows), f"{start}:{names[size - 1]}")
     return Page(tuple(rows), "" if cursor == START else cursor)
+
+
+def _names(ask: Planner, pattern: str, cursor: str, size: int) -> Plan[tuple[str, list[str]]]:
+    """Return the cursor of the next batch of named throttles, and the names of this one, sorted."""
+    matches, names = glob(pattern), set[str]()
+    for _ in range(_MOST_CALLS):
+        cursor, some = yield from ask(ThrottleNames(cursor, size))
+        names |= {name for name in some if not name.startswith(OWN_THROTTLE) and matches(name)}
+        if cursor == START or len(names) >= size:
+            break
+    return cursor, sorted(names)
 
 
 def throttle_detail(

@@ -1,6 +1,7 @@
 """What loaders, actions and templates are given: the console as this user, the URLs of this mount, who asks."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -78,8 +79,9 @@ class Context:
         """The URL of the JSON twin, where this is a page that has one."""
         self.now_ms = 0
         """The time of the store, once a loader has asked for it."""
+        self._here = ""
 
-    @property
+    @cached_property
     def root(self) -> str:
         """The path below which the application is mounted, "" at the top."""
         return str(self.request.scope.get("root_path", "")).rstrip("/")
@@ -105,7 +107,7 @@ class Context:
 
     def url(self, path: str, **query: object) -> str:
         """Return the URL of a path of this application, with a query string of what is not empty."""
-        return with_query(self.root + path, query)
+        return with_query(self.root + path, query) if query else self.root + path
 
     def path(self, *names: str) -> str:
         """Return the path whose first segment is as given and whose last one is a name of any characters."""
@@ -114,7 +116,10 @@ class Context:
 
     def here(self, **changes: object) -> str:
         """Return this URL with some of its query changed; None or "" removes."""
-        return self.same_query(self.place, **changes)
+        if changes:
+            return self.same_query(self.place, **changes)
+        self._here = self._here or self.same_query(self.place)  # forms ask for it, some in each row
+        return self._here
 
     def same_query(self, path: str, **changes: object) -> str:
         """Return the URL of a path of this application with the query of this request."""
@@ -124,7 +129,7 @@ class Context:
                 query.setdefault(name, []).append(value)  # type: ignore[attr-defined]
         return with_query(self.root + path, query | changes)
 
-    @property
+    @cached_property
     def place(self) -> str:
         """The path of this request below the mount, as it was written."""
         raw = self.request.scope.get("raw_path") or self.request.scope["path"].encode()

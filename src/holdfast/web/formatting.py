@@ -161,19 +161,20 @@ def json_html(value: object) -> Markup:
     budget = [_MOST_NODES]
     html = _value(value, "", "", 0, budget)
     if budget[0] < 0:
-        html += Markup('<p class="dim">Cut here: this value has more than {} parts.</p>').format(_MOST_NODES)
-    return html
+        html += f'<p class="dim">Cut here: this value has more than {_MOST_NODES} parts.</p>'
+    return Markup(html)  # each name and value in it is escaped below
 
 
-def _value(value: object, label: Markup | str, end: str, depth: int, budget: list[int]) -> Markup:
+def _value(value: object, label: str, end: str, depth: int, budget: list[int]) -> str:
+    """Return the HTML of a value; `label` is HTML. Text, as `Markup` is slow in thousands of small parts."""
     budget[0] -= 1
     if budget[0] < 0:
-        return Markup("")
+        return ""
     if _has_parts(value):
         if depth >= _DEEPEST:
-            return Markup('<div>{}<span class="dim">too deep to show</span>{}</div>').format(label, end)
+            return f'<div>{label}<span class="dim">too deep to show</span>{end}</div>'
         return _fold(cast("Mapping[str, object] | Sequence[object]", value), label, end, depth, budget)
-    return Markup("<div>{}{}{}</div>").format(label, _scalar(value), end)
+    return f"<div>{label}{_scalar(value)}{end}</div>"
 
 
 def _has_parts(value: object) -> bool:
@@ -181,48 +182,42 @@ def _has_parts(value: object) -> bool:
 
 
 def _fold(
-    value: Mapping[str, object] | Sequence[object],
-    label: Markup | str,
-    end: str,
-    depth: int,
-    budget: list[int],
-) -> Markup:
+    value: Mapping[str, object] | Sequence[object], label: str, end: str, depth: int, budget: list[int]
+) -> str:
     left, right = "{}" if isinstance(value, Mapping) else "[]"
-    inside = Markup("").join(_entries(value, depth, budget))
+    inside = "".join(_entries(value, depth, budget))
     count = f"{len(value)} {'part' if len(value) == 1 else 'parts'}"
-    return Markup(
-        '<details{}><summary>{}{}<span class="fold"> {} {}{}</span></summary><div class="in">{}</div>{}{}</details>'
-    ).format(" open" if depth < _OPEN else "", label, left, count, right, end, inside, right, end)
+    is_open = " open" if depth < _OPEN else ""
+    summary = f'{label}{left}<span class="fold"> {count} {right}{end}</span>'
+    return (
+        f'<details{is_open}><summary>{summary}</summary><div class="in">{inside}</div>{right}{end}</details>'
+    )
 
 
-def _entries(
-    value: Mapping[str, object] | Sequence[object], depth: int, budget: list[int]
-) -> Iterator[Markup]:
+def _entries(value: Mapping[str, object] | Sequence[object], depth: int, budget: list[int]) -> Iterator[str]:
     pairs = list(value.items()) if isinstance(value, Mapping) else [("", one) for one in value]
     for index, (name, one) in enumerate(pairs):
         if budget[0] <= 0:
             budget[0] = -1
             return
-        label = (
-            Markup('<span class="jk">{}</span>: ').format(_quoted(name)) if isinstance(value, Mapping) else ""
-        )
+        label = f'<span class="jk">{_quoted(name)}</span>: ' if isinstance(value, Mapping) else ""
         yield _value(one, label, "," if index < len(pairs) - 1 else "", depth + 1, budget)
 
 
-def _scalar(value: object) -> Markup:
+def _scalar(value: object) -> str:
     if isinstance(value, bool) or value is None:
-        return Markup('<span class="jb">{}</span>').format(json.dumps(value))
+        return f'<span class="jb">{json.dumps(value)}</span>'
     if isinstance(value, (int, float)):
-        return Markup('<span class="jn">{}</span>').format(json.dumps(value))
+        return f'<span class="jn">{json.dumps(value)}</span>'
     if value == _MASKED:
-        return Markup('<span class="jm" title="masked">{}</span>').format(_MASKED)
+        return f'<span class="jm" title="masked">{_MASKED}</span>'
     if isinstance(value, (Mapping, list, tuple)):
-        return Markup("{}").format("{}" if isinstance(value, Mapping) else "[]")
-    return Markup('<span class="js">{}</span>').format(_quoted(value))
+        return "{}" if isinstance(value, Mapping) else "[]"
+    return f'<span class="js">{_quoted(value)}</span>'
 
 
 def _quoted(text: object) -> str:
-    return printable_json(json.dumps(str(text), ensure_ascii=False))
+    return str(escape(printable_json(json.dumps(str(text), ensure_ascii=False))))
 
 
 # Text of programs.

@@ -38,12 +38,9 @@ class ThrottlesPage(msgspec.Struct, frozen=True):
 async def throttles(ctx: Context, query: ThrottlesQuery) -> ThrottlesPage:
     """Return pages of throttles."""
     ctx.now_ms = await ctx.console.now_ms()
-    named = await ctx.console.named_throttles(after=query.after, limit=query.limit)
     pattern = query.filter if "*" in query.filter else f"*{query.filter}*"
+    named = await ctx.console.named_throttles(pattern, after=query.after, limit=query.limit)
     queues = await ctx.console.queue_throttles(pattern, after=query.queues_after, limit=query.limit)
-    if query.filter and "*" not in query.filter:
-        rows = tuple(one for one in named.rows if query.filter in one.id)
-        named = msgspec.structs.replace(named, rows=rows)
     return ThrottlesPage(ctx.now_ms, named, queues, query)
 
 
