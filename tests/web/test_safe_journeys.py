@@ -236,7 +236,8 @@ def test_pages_keep_their_last_numbers_while_the_store_is_away_and_recover(
             expect(tile(page, "t.waiting")).to_have_text("3")
             other = visit("queues", base=base)
             expect(other.locator("main")).to_contain_text("store")
-            assert page.request.get(base + "api/v1/queues").status == 503
+            for path in ("api/v1/health", "api/v1/queues"):
+                assert page.request.get(base + path).status == 503, path
             store.restart()
             put(client, 1)
             expect(page.locator("#chip")).to_have_text("Live")
@@ -245,6 +246,7 @@ def test_pages_keep_their_last_numbers_while_the_store_is_away_and_recover(
                 "the numbers are those of the store",
             )
             assert is_same(page)
+            assert page.request.get(base + "api/v1/health").status == 200
             page.context.close()
             other.context.close()
 
