@@ -169,7 +169,7 @@ def test_a_worker_that_was_killed_is_silent_and_its_jobs_run_elsewhere_when_its_
 ) -> None:
     client.queues["mail"].heartbeat = 600
     jid = client.queues["mail"].put("chores.Send", {"seconds": 600})
-    page = visit("/workers")
+    page, overview = visit("/workers"), visit("/")
     with worker(client, tmp_path, "left") as process:
         until(lambda: client.jobs[jid].state == "running", "it runs")  # type: ignore[union-attr]
         page.get_by_role("link", name=client.jobs[jid].worker_name, exact=True).click()  # type: ignore[union-attr]
@@ -178,7 +178,9 @@ def test_a_worker_that_was_killed_is_silent_and_its_jobs_run_elsewhere_when_its_
         os.killpg(process.pid, signal.SIGKILL) if os.getpgid(process.pid) == process.pid else process.kill()
         process.wait(30)
     expect(page.locator("main")).to_contain_text("This worker is silent.", timeout=90_000)  # no heartbeat
-    page.get_by_role("link", name="Workers").last.click()
+    expect(overview.locator(".wants")).to_contain_text(name)
+    overview.context.close()
+    page.locator(".nav").get_by_role("link", name="Workers").click()
     row = page.locator("#workers tbody tr", has_text=name)
     expect(row.locator(".pill")).to_have_text("silent")
     expect(row.locator("td").nth(8)).to_contain_text("ago")
