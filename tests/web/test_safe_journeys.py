@@ -71,6 +71,9 @@ def test_hostile_text_in_every_field_is_shown_as_text_on_every_page(
         f"tags/{name}",
         "audit",
         "config",
+        "operations",
+        f"queues/{name}?tab=recurring",
+        f"queues/{name}?tab=settings",
     ]
     page = visit("about")
     for path in paths:
