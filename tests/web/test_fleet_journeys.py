@@ -18,6 +18,7 @@ import programs
 from holdfast import Client
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
+from holdfast.testing.clock import StoppedClock
 from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
@@ -88,6 +89,22 @@ def test_a_recurring_job_is_made_run_changed_paused_and_deleted(
     until(lambda: not Console(client).recurring().rows, "it is deleted")
 
 
+def test_the_missed_turns_of_a_recurring_job_are_counted_until_a_worker_asks(
+    visit: Visits, client: Client
+) -> None:
+    clock = StoppedClock(client)
+    clock.start()
+    client.queues["reports"].recur("shop.Hourly", {}, 3600, jid="hourly", offset=3600, backlog=1)
+    clock.advance(hours=3, minutes=1)
+    page = visit("/recurring")
+    expect(page.locator("#recurring tbody tr", has_text="hourly")).to_contain_text("3 missed")
+    page.locator("#recurring").get_by_role("link", name="hourly").click()
+    expect(page.locator("main")).to_contain_text("Missed turns: 3.")
+    assert len(client.queues["reports"].pop(5)) == 1  # of the backlog, the latest
+    expect(page.locator("main")).not_to_contain_text("Missed turns")
+    expect(page.locator("#recent tbody tr[id]")).to_have_count(1)
+
+
 def test_messages_are_scheduled_counted_down_delivered_and_cancelled(
     visit: Visits, client: Client, address: str
 ) -> None:
@@ -152,7 +169,7 @@ def test_a_worker_that_was_killed_is_silent_and_its_jobs_run_elsewhere_when_its_
 ) -> None:
     client.queues["mail"].heartbeat = 600
     jid = client.queues["mail"].put("chores.Send", {"seconds": 600})
-    page = visit("/workers")
+    page, overview = visit("/workers"), visit("/")
     with worker(client, tmp_path, "left") as process:
         until(lambda: client.jobs[jid].state == "running", "it runs")  # type: ignore[union-attr]
         page.get_by_role("link", name=client.jobs[jid].worker_name, exact=True).click()  # type: ignore[union-attr]
@@ -160,6 +177,14 @@ def test_a_worker_that_was_killed_is_silent_and_its_jobs_run_elsewhere_when_its_
         name = page.locator("h1").inner_text()
         os.killpg(process.pid, signal.SIGKILL) if os.getpgid(process.pid) == process.pid else process.kill()
         process.wait(30)
+    expect(page.locator("main")).to_contain_text("This worker is silent.", timeout=90_000)  # no heartbeat
+    expect(overview.locator(".wants")).to_contain_text(name)
+    overview.context.close()
+    page.locator(".nav").get_by_role("link", name="Workers").click()
+    row = page.locator("#workers tbody tr", has_text=name)
+    expect(row.locator(".pill")).to_have_text("silent")
+    expect(row.locator("td").nth(8)).to_contain_text("ago")
+    page.go_back()
     page.get_by_role("button", name="Time out its leases…").click()
     confirm(page, "Time out 1 jobs?")
     toast(page, "timed out.")
@@ -177,13 +202,15 @@ def until_it_reports(client: Client) -> None:
 def test_a_quiet_worker_finishes_and_takes_nothing_more(
     visit: Visits, client: Client, tmp_path: Path
 ) -> None:
-    put(client, 1, klass="chores.Send")
+    jid = client.queues["mail"].put("chores.Send", {"seconds": 15})
     with worker(client, tmp_path, "calm", "--workers", "1"):
         page = visit("/workers")
         row = page.locator("#workers tbody tr", has_text="calm").first
+        expect(row.locator("td").nth(2)).to_have_text("1")  # it runs
         row.get_by_role("button", name="Quiet").click()
         expect(row.locator(".pill")).to_have_text("quiet")
-        until(lambda: client.queues["mail"].counts["running"] == 0, "it has finished")
+        assert client.jobs[jid].state == "running"  # type: ignore[union-attr]
+        until(lambda: client.jobs[jid].state == "complete", "it has finished", 60)  # type: ignore[union-attr]
         until(lambda: any(one.quiet for one in Console(client).workers().rows), "the store knows")
         until_it_reports(client)  # it has heard of it
         put(client, 1, klass="chores.Send")
@@ -304,3 +331,22 @@ def test_the_order_of_priorities_is_changed_by_the_keyboard(visit: Visits, clien
     expect(rules.nth(at - 1).locator("[name=pattern]")).to_have_value("reports")
     kept = [list(rule.patterns) for rule in Console(client).queue_order().rules]
     assert kept.index(["reports"]) < kept.index(["mail"])
+
+
+def test_patterns_of_queues_are_written_and_tried_by_the_keyboard(visit: Visits, client: Client) -> None:
+    for queue in ("mail-fast", "mail-slow", "reports"):
+        put(client, 1, queue)
+    page = visit("/config?tab=patterns")
+    page.get_by_placeholder("New name").focus()
+    page.keyboard.type("critical")
+    page.keyboard.press("Tab")
+    page.keyboard.type("mail-*, !mail-slow")
+    page.keyboard.press("Enter")
+    row = page.locator("#patterns tbody tr", has=page.locator("[value=critical]"))
+    expect(row.locator(".tag")).to_have_text(["mail-fast"])  # what it expands to
+    assert client.queue_patterns.get_queue_identifier_patterns()["critical"] == ["mail-*", "!mail-slow"]
+    page.get_by_label("Names and patterns of a worker").focus()
+    page.keyboard.type("@critical, reports")
+    page.keyboard.press("Enter")
+    trial = page.locator("table", has_text="Queues, in order").locator(".tag")
+    expect(trial).to_have_text(["mail-fast", "reports"])

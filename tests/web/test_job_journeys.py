@@ -1,14 +1,17 @@
 """What people do with one job, with the search and by the keyboard, in a real browser."""
 
+import csv
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from browsing import Visits, confirm, expect, fail, go, is_same, put, stay, toast
 from playwright.sync_api import Page
 
 from holdfast import Client
+from holdfast.commands.leases import CompleteMany, Done
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
 from holdfast.console.page_paths import segment
@@ -512,3 +515,60 @@ def test_names_of_any_characters_have_pages_that_links_lead_to_and_actions_chang
     page.locator("#jobs-of-group [data-verb=retry]").click()
     toast(page, "retried.")
     until(lambda: not Console(client).failures(), "the group is gone")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_workers_tags_throttles_and_topics_of_any_names_are_changed_from_their_pages(
+    visit: Visits, client: Client, address: str, name: str
+) -> None:
+    [jid] = put(client, 1, name, tags=[name], throttles=[name])
+    client.throttles[name].set_maximum(3)
+    client.topics[name].put(name, "x", delay=600)
+    client.run(WorkerSeen(name, {"queues": json.dumps([name]), "slots": "1"}))
+    page = visit("/workers")
+    page.locator("#workers").get_by_role("link", name=name, exact=True).first.click()
+    expect(page.locator("h1")).to_have_text(name)
+    page.get_by_role("button", name="Quiet").click()
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    go(page, f"{address}throttles/{segment(name)}")
+    field = page.get_by_label("Maximum").first
+    field.fill("7")
+    field.press("Enter")
+    until(lambda: client.throttles[name].facts().maximum == 7, "the maximum is set")
+    go(page, f"{address}topics/{segment(name)}")
+    page.get_by_role("button", name="Deliver now").click()
+    until(lambda: client.topics[name].pull(), "the message is ready")
+    go(page, f"{address}tags/{segment(name)}")
+    page.locator("#jobs tbody a.mono").first.click()
+    page.get_by_role("button", name=f"Remove the tag {name}").click()
+    until(lambda: not client.jobs[jid].tags, "the tag is removed")  # type: ignore[union-attr]
+
+
+def test_completed_jobs_are_listed_with_their_results_and_exported_without_formulas(
+    visit: Visits, client: Client
+) -> None:
+    client.config.set("jobs-history-count", 1234)
+    jids = put(client, 2)
+    first, second = client.queues["mail"].pop(2)
+    kept = Done(first.jid, first.facts.token, keep_ms=600_000, result=b'{"total":41}')
+    client.run(CompleteMany(first.worker_name, [kept]))
+    second.complete()
+    client.queues["mail"].put("=SUM(A1)", {}, jid="@formula")
+    client.queues["mail"].pop(1)[0].complete()
+    page = visit("/completed")
+    expect(page.locator(".head")).to_contain_text("or 1\u202f234 jobs")
+    expect(page.locator(".head")).to_contain_text("the oldest ended")
+    rows = page.locator("#completed tbody tr[id]")
+    expect(rows).to_have_count(3)
+    expect(rows.first).to_contain_text("=SUM(A1)")  # the latest
+    expect(page.locator("#completed tr", has=page.locator(f'[title="{first.jid}"]'))).to_contain_text(
+        '{"total":41}'
+    )
+    page.locator(".head .menu summary").click()
+    with page.expect_download() as found:
+        page.get_by_role("link", name=re.compile("^CSV")).click()
+    lines = list(csv.reader(Path(found.value.path()).read_text(encoding="utf-8-sig").splitlines()))
+    cells = [cell for line in lines[1:] for cell in line]
+    assert len(lines) == 4
+    assert {"'=SUM(A1)", "'@formula", *jids} <= set(cells)
+    assert not [cell for cell in cells if cell[:1] in ("=", "@")]

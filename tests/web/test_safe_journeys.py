@@ -71,6 +71,9 @@ def test_hostile_text_in_every_field_is_shown_as_text_on_every_page(
         f"tags/{name}",
         "audit",
         "config",
+        "operations",
+        f"queues/{name}?tab=recurring",
+        f"queues/{name}?tab=settings",
     ]
     page = visit("about")
     for path in paths:
@@ -183,10 +186,21 @@ def test_on_a_phone_there_is_a_drawer_and_only_tables_scroll_sideways(
     bar.locator("[data-verb=cancel]").tap()
     expect(page.locator("#dialog[open]")).to_be_in_viewport()
     page.locator("#dialog [data-close]").tap()
-    page.add_style_tag  # noqa: B018 - the policy refuses styles; text is made larger by the browser's own setting
-    page.evaluate("document.documentElement.style.setProperty('font-size', '200%')")
-    go(page, address)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [640, 1280])
+def test_with_letters_of_twice_the_size_only_tables_scroll_sideways(
+    visit: Visits, client: Client, address: str, width: int
+) -> None:
+    [jid] = fail(client, 1)
+    put(client, 30)
+    page = visit("/about", viewport={"width": width, "height": 700})
+    for path in ("", "queues", "queues/mail?tab=waiting", f"jobs/{jid}", "failed/mail-ValueError", "config"):
+        go(page, address + path)
+        page.evaluate("document.documentElement.style.setProperty('font-size', '200%')")
+        assert page.evaluate("getComputedStyle(document.querySelector('h1')).fontSize") > "32px", path
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        expect(page.locator("h1")).to_be_in_viewport()
 
 
 def test_without_script_lists_are_read_and_jobs_retried_by_whole_pages(
@@ -236,7 +250,8 @@ def test_pages_keep_their_last_numbers_while_the_store_is_away_and_recover(
             expect(tile(page, "t.waiting")).to_have_text("3")
             other = visit("queues", base=base)
             expect(other.locator("main")).to_contain_text("store")
-            assert page.request.get(base + "api/v1/queues").status == 503
+            for path in ("api/v1/health", "api/v1/queues"):
+                assert page.request.get(base + path).status == 503, path
             store.restart()
             put(client, 1)
             expect(page.locator("#chip")).to_have_text("Live")
@@ -245,6 +260,7 @@ def test_pages_keep_their_last_numbers_while_the_store_is_away_and_recover(
                 "the numbers are those of the store",
             )
             assert is_same(page)
+            assert page.request.get(base + "api/v1/health").status == 200
             page.context.close()
             other.context.close()
 

@@ -67,9 +67,14 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 
 
+def silent_ms(worker: WorkerFacts) -> int:
+    """Return the time in ms from which a worker is silent unless it sends a heartbeat before."""
+    return worker.seen_ms + (SILENT_MS if "queues" in worker.facts else _SILENT_PROGRAM) + 1
+
+
 def is_silent(worker: WorkerFacts, now_ms: int) -> bool:
     """Return whether a worker has sent no heartbeat for longer than it should."""
-    return now_ms - worker.seen_ms > (SILENT_MS if "queues" in worker.facts else _SILENT_PROGRAM)
+    return now_ms >= silent_ms(worker)
 
 
 class NamespaceFacts(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from holdfast.codecs import decode
 from holdfast.commands.admin import Info, PatternFacts, Patterns
 from holdfast.commands.queues import QueueNames
 from holdfast.commands.workers import WorkerFacts, WorkerJobs
-from holdfast.console.attention import is_silent
+from holdfast.console.attention import is_silent, silent_ms
 from holdfast.console.queries import Page, all_workers, checked_limit, queues_of
 from holdfast.errors import CodecError
 from holdfast.models import Counts
@@ -32,8 +32,8 @@ Grouping = Literal["", "host", "version"]
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     """A worker as it reports itself, and how many jobs it runs.
 
-    `queues` are names and patterns. `is_silent`: it has sent no heartbeat for longer than it should. `stuck`: seconds for which it
-    has not done anything although it should; 0: it works.
+    `queues` are names and patterns. `is_silent`: it has sent no heartbeat for longer than it should; from `silent_ms` on it is.
+    `stuck`: seconds for which it has not done anything although it should; 0: it works.
     """
 
     name: str
@@ -48,6 +48,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     stalled: int = 0
     started_ms: int
     seen_ms: int
+    silent_ms: int
     quiet: bool
     is_silent: bool
     stuck: int
@@ -100,6 +101,7 @@ def row_of(worker: WorkerFacts, now_ms: int) -> WorkerRow:
         busy=whole(facts.get("busy")),
         started_ms=whole(facts.get("started")),
         seen_ms=worker.seen_ms,
+        silent_ms=silent_ms(worker),
         quiet=worker.quiet,
         is_silent=is_silent(worker, now_ms),
         stuck=whole(facts.get("stuck")),

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.workers import WorkerFacts
-from holdfast.console.attention import KINDS, Attention, is_silent
+from holdfast.console.attention import KINDS, Attention, is_silent, silent_ms
 from holdfast.console.charts import Steps
 from holdfast.console.filter_values import Exact
 from holdfast.console.job_lists import TrackedPage
@@ -66,12 +66,16 @@ class Tracked(msgspec.Struct, frozen=True):
 
 
 class WorkerUse(msgspec.Struct, frozen=True):
-    """A worker as the overview shows it: how many of its slots are busy, and whether it sends no heartbeats."""
+    """A worker as the overview shows it: how many of its slots are busy, and whether it sends no heartbeats.
+
+    From `silent_ms` on it is silent, unless it sends one before.
+    """
 
     facts: WorkerFacts
     slots: int
     busy: int
     is_silent: bool
+    silent_ms: int
 
 
 class OverviewPage(msgspec.Struct, frozen=True):
@@ -119,7 +123,8 @@ async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
 
 
 def _use(worker: WorkerFacts, now_ms: int) -> WorkerUse:
-    return WorkerUse(worker, number_of(worker, "slots"), number_of(worker, "busy"), is_silent(worker, now_ms))
+    slots, busy = number_of(worker, "slots"), number_of(worker, "busy")
+    return WorkerUse(worker, slots, busy, is_silent(worker, now_ms), silent_ms(worker))
 
 
 def _tracked(found: TrackedPage) -> Tracked:

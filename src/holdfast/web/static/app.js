@@ -109,16 +109,16 @@ function tickTimes() {
   for (const time of $$("time[data-ms]")) {
     const text = formatTime(time);
     if (time.textContent !== text) time.textContent = text;
-    const end = "until" in time.dataset ? Number(time.dataset.ms) : 0;
+    const end = Number("until" in time.dataset ? time.dataset.ms : time.dataset.stale ?? 0);
     if (end > before && end <= moment && !isPaused()) refreshAround(time);
   }
   showState();
 }
 
-/** The end of a pause or a lease is no event of the store: what shows one loads again when its time is up. */
+/** The end of a pause or a lease, or that a worker is silent, is no event of the store: what shows it loads again at its time. */
 function refreshAround(time) {
   const region = time.closest("[data-keys]");
-  if (region) refresh(region, 500);
+  if (region) for (const one of regionsOf(JSON.parse(region.dataset.keys))) refresh(one, 500);
 }
 
 // Live: a stream shared by all tabs, a stream of this tab, or polling.
@@ -243,11 +243,11 @@ async function poll() {
 
 const announceChange = () => document.dispatchEvent(new Event("holdfast:changed"));
 
+const regionsOf = (keys) => $$("[data-keys]").filter((one) => JSON.parse(one.dataset.keys).some((key) => keys.includes(key)));
+
 function changed(keys) {
   if (keys.length) announceChange();
-  for (const region of $$("[data-keys]")) {
-    if (JSON.parse(region.dataset.keys).some((key) => keys.includes(key))) refresh(region);
-  }
+  for (const region of regionsOf(keys)) refresh(region);
 }
 
 function refresh(region, wait = 250 + Math.random() * 150) {
