@@ -1,0 +1,152 @@
+"""Eight hours of a busy store with pages open, shortened by load and a fast clock: the memory of pages and server is flat."""
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+from typing import NamedTuple
+
+import httpx
+import pytest
+from browsing import Visits
+from playwright.sync_api import Page
+
+from holdfast import Client
+from waiting import LONGER
+from web_process import serving
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+
+CHANGES = 28_800 * LONGER
+"""Changes that the server reports: one a second, for eight hours."""
+WARM = 9_600
+"""Changes until lists are full, caches are filled and code is compiled."""
+LONGEST = 600 * LONGER
+"""Seconds that all of it may take."""
+PAGES = ("/", "/queues/mail?tab=waiting")
+FASTER = """
+  window.updates = 0;
+  document.addEventListener("htmx:after:swap", () => window.updates++);
+  const { setTimeout: later, setInterval: again } = window;
+  window.setTimeout = (act, wait = 0, ...rest) => later(act, wait / 20, ...rest);
+  window.setInterval = (act, wait, ...rest) => again(act, wait / 20, ...rest);
+"""
+
+
+class Used(NamedTuple):
+    """What is in use after garbage was collected: bytes of JavaScript, what is in the document and what listens to it."""
+
+    heap: int
+    nodes: int
+    listeners: int
+    documents: int
+
+
+MORE = Used(500_000, 3_000, 60, 20)
+"""By how much a page may differ; one thing kept at each change or load of a part is more."""
+MORE_SERVER = 8_000_000
+MORE_FILES = 8
+
+
+def use_of(page: Page) -> Used:
+    """Collect the garbage of a page and measure what is left."""
+    devtools = page.context.new_cdp_session(page)
+    for _ in range(3):
+        devtools.send("HeapProfiler.collectGarbage")
+    heap = int(devtools.send("Runtime.getHeapUsage")["usedSize"])
+    found = devtools.send("Memory.getDOMCounters")
+    devtools.detach()
+    return Used(heap, found["nodes"], found["jsEventListeners"], found["documents"])
+
+
+def resident(pid: int) -> int:
+    """Return the bytes of memory of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def open_files(pid: int) -> int:
+    """Return how many files and connections a process has open."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def updates_of(page: Page) -> int:
+    """Return how often a part of a page was loaded again."""
+    return int(page.evaluate("window.updates"))
+
+
+def work(client: Client) -> Iterator[None]:
+    """Change jobs, queues, workers and failures, a little each time: what is in the store stays as much as it is."""
+    mail = client.queues["mail"]
+    mail.put_many([("jobs.Send", {"n": number}) for number in range(60)])
+    failed: deque[str] = deque()
+    tenants: deque[tuple[str, str]] = deque()
+    for number in range(1_000_000):
+        client.worker_name = f"worker-{number % 12}"
+        mail.put_many([("jobs.Send", {"n": number})] * 8)
+        first, *others = mail.pop(8)
+        for job in others:
+            job.complete()
+        first.fail(f"group-{number % 5}", f"ValueError: {number}")
+        failed.append(first.jid)
+        name = f"tenant-{number}".ljust(120, "-")  # what is kept of a queue that is gone shows by its length
+        tenants.append((name, client.queues[name].put("jobs.Send", {})))
+        if len(failed) > 12:
+            client.jobs.cancel(failed.popleft())
+            gone, jid = tenants.popleft()
+            client.jobs.cancel(jid)
+            client.queues[gone].forget()
+        yield
+
+
+def work_until(changes: int, rounds: Iterator[None], server: httpx.Client) -> None:
+    """Work until the server has reported so many changes. Streams are opened and left, as browsers do every five minutes."""
+    deadline = monotonic() + LONGEST
+    while server.get("/live?once=1").json()["v"] < changes:
+        assert monotonic() < deadline
+        for _ in range(20):
+            next(rounds)
+        with server.stream("GET", "/live") as stream:
+            assert next(stream.iter_lines()) == "event: tick"
+
+
+def test_eight_hours_of_changes_leave_the_memory_of_pages_and_server_flat(
+    visit: Visits, client: Client, tmp_path: Path
+) -> None:
+    place = (str(client.store_url), client.settings.namespace)
+    with (
+        serving(*place, tmp_path / "web", "--auth", "none") as (address, process),
+        httpx.Client(base_url=address, timeout=60) as server,
+    ):
+        context = visit.context()
+        context.add_init_script(FASTER)
+        rounds = work(client)
+        next(rounds)
+        pages = [visit(path, address + "/", context) for path in PAGES]
+        work_until(WARM, rounds, server)
+        before, memory, files = (
+            [use_of(page) for page in pages],
+            resident(process.pid),
+            open_files(process.pid),
+        )
+        loaded = [updates_of(page) for page in pages]
+        work_until(CHANGES, rounds, server)
+        after = [use_of(page) for page in pages]
+        print(
+            before,
+            after,
+            memory,
+            resident(process.pid),
+            files,
+            open_files(process.pid),
+            loaded,
+            [updates_of(page) for page in pages],
+        )
+        for path, old, new in zip(PAGES, before, after, strict=True):
+            assert all(b - a < most for a, b, most in zip(old, new, MORE, strict=True)), (path, old, new)
+        assert resident(process.pid) - memory < MORE_SERVER
+        assert open_files(process.pid) - files < MORE_FILES
+        for page, once in zip(pages, loaded, strict=True):
+            assert updates_of(page) > once + 100, "the pages did not follow"
+        context.close()
