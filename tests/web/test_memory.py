@@ -99,7 +99,7 @@ def work_until(changes: int, rounds: Iterator[None], server: httpx.Client) -> No
     """Work until the server has reported so many changes. Streams are opened and left, as browsers do every five minutes."""
     deadline = monotonic() + LONGEST
     while server.get("/live?once=1").json()["v"] < changes:
-        assert monotonic() < deadline
+        assert monotonic() < deadline, f"not within {LONGEST} s: {changes} changes"
         for _ in range(20):
             next(rounds)
         with server.stream("GET", "/live") as stream:
@@ -125,9 +125,8 @@ def test_eight_hours_of_changes_leave_the_memory_of_pages_and_server_flat(
         work_until(CHANGES, rounds, server)
         after = [use_of(page) for page in pages]
         more = [updates_of(page) - once for page, once in zip(pages, loaded, strict=True)]
-        context.close()
         served_after = use_of_process(process.pid)
-    print(before, after, served, served_after, more)
+        context.close()
     assert min(more) > 50, "the pages did not follow"
     assert_flat([*before, served], [*after, served_after], [MORE, MORE, MORE_SERVER])
 
