@@ -182,8 +182,10 @@ class Hub:
             self._note_away(True)
             return
         self._note_away(False)
-        changed = {name: value for name, value in found.items() if self.counters.get(name) != value}
-        changed.update({name: 0 for name in self.counters if name not in found})
+        changed: dict[str, int | None] = {
+            name: value for name, value in found.items() if self.counters.get(name) != value
+        }
+        changed.update({name: None for name in self.counters if name not in found})  # browsers drop them
         is_first = not self.counters
         self.counters = found
         if changed and not is_first:
@@ -214,7 +216,7 @@ class Hub:
                 await self._client.run(Watch(_WATCH_MS))
             await asyncio.sleep(_WATCH_MS / 3000)
 
-    def _publish(self, numbers: Mapping[str, int], keys: set[str]) -> None:
+    def _publish(self, numbers: Mapping[str, int | None], keys: set[str]) -> None:
         if keys:
             self.version += 1
             self._changes.update(dict.fromkeys(keys, self.version))

@@ -125,7 +125,7 @@ function refreshAround(time) {
 
 const receivers = {
   tick: (numbers) => {
-    for (const shown of $$("[data-live]")) if (shown.dataset.live in numbers) showNumber(shown, numbers[shown.dataset.live]);
+    for (const shown of $$("[data-live]")) if (shown.dataset.live in numbers) showNumber(shown, numbers[shown.dataset.live] ?? 0);
   },
   change: ({ k, v }) => {
     app.version = v ?? app.version;
@@ -143,8 +143,15 @@ const receivers = {
 
 function receive(kind, content) {
   if (kind !== "state") app.heard = Date.now();
-  if (kind === "tick") Object.assign(app.numbers, content); // also while the page is paused
+  if (kind === "state" && content.live) app.numbers = {}; // all of them follow
+  if (kind === "tick") keep(content); // also while the page is paused
   if (!isPaused() || kind === "state" || kind === "store") receivers[kind]?.(content);
+}
+
+/** Keep the latest numbers; those that are null belong to a queue that is gone. */
+function keep(numbers) {
+  Object.assign(app.numbers, numbers);
+  for (const [key, value] of Object.entries(numbers)) if (value === null) delete app.numbers[key];
 }
 
 function showNumber(shown, value) {

@@ -48,13 +48,19 @@ export class Stream {
 
 if ("onconnect" in self) {
   const ports = new Map(); // each with whether its tab is visible
-  const numbers = {}; // for tabs that come later
+  let numbers = {}; // for tabs that come later
   let last = { live: false };
   let store = { away: false };
 
+  function keep(content) {
+    Object.assign(numbers, content);
+    for (const [key, value] of Object.entries(content)) if (value === null) delete numbers[key]; // a queue that is gone
+  }
+
   const stream = new Stream(self.name, (kind, content) => {
-    if (kind === "tick") Object.assign(numbers, content);
     if (kind === "state") last = content;
+    if (kind === "state" && content.live) numbers = {}; // the server sends all of them first
+    if (kind === "tick") keep(content);
     if (kind === "store") store = content;
     for (const [port, isVisible] of ports) if (isVisible) port.postMessage([kind, content]);
   });
