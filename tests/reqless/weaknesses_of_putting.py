@@ -5,7 +5,7 @@ from typing import Any
 
 from alike import Seen, alike, meant, refused_without_trace, same_reply
 from two_doors import Refused
-from view import Call, View
+from view import Call, Job, View
 
 PUTS = ("queue.put", "job.requeue")
 LISTS = ("tags", "depends", "throttles")
@@ -78,7 +78,13 @@ def limited_by_the_next(view: View, call: Call, theirs: Seen, ours: Seen) -> boo
         return same_reply(view, theirs.reply, ours.reply)
     queue = str(call.words[4] if call.command == "job.completeAndRequeue" else call.words[0])
     moved = [job for job in ours.jobs.values() if job["queue"] == queue and job["state"] != "complete"]
-    return all(job["throttles"][-1] == f"ql:q:{queue}" for job in moved)
+    return all(job["throttles"][-1] == f"ql:q:{queue}" or _is_unlimited(view, job) for job in moved)
+
+
+def _is_unlimited(view: View, job: Job) -> bool:
+    """Whether it had the throttle of no queue: a template whose throttles were changed puts such jobs, in both."""
+    before = view.jobs.get(job["jid"])
+    return before is not None and not any(name.startswith("ql:q:") for name in before["throttles"])
 
 
 def advances_later(view: View, call: Call) -> bool:
