@@ -237,7 +237,7 @@ def test_a_surge_goes_everywhere_with_a_link_and_posts_are_signed(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver, tmp_path: Path
 ) -> None:
     secret, mails = tmp_path / "secret", SmtpReceiver()
-    secret.write_text("s3cret\n")
+    secret.write_text("s3cret of 16 bytes\n")
     secret.chmod(0o600)
     with serving(mails):
         told = telling(
@@ -368,6 +368,16 @@ def test_options_that_do_not_go_together_are_refused_without_secrets(
     printed = capsys.readouterr().err
     assert problem in " ".join(printed.split())
     assert "pa55" not in printed
+
+
+def test_a_secret_that_is_too_short_to_sign_with_is_refused(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("15 bytes, is it\n")
+    secret.chmod(0o600)
+    assert run(["notify", "--url", url, "--webhook", "http://h/x", "--secret-file", str(secret)]) == 2
+    assert "secret: expected 16 bytes or more, or none" in capsys.readouterr().err
 
 
 def test_a_connection_that_is_lost_comes_back(

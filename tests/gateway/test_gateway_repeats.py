@@ -160,7 +160,7 @@ def test_a_pop_that_waited_under_a_key_is_repeated_with_the_same_jobs(
     assert post(gateways[1]) == found[0]
 
 
-@pytest.mark.parametrize("key", ["x" * 201, "a\x7fb", "é", "a\tb"])
+@pytest.mark.parametrize("key", ["", "x" * 201, "a\x7fb", "é", "a\tb"])
 def test_a_key_that_is_none_is_refused(verbs: Verbs, key: str) -> None:
     sent = {"Authorization": b"Bearer ada", "Idempotency-Key": key.encode("latin-1")}
     found = verbs.http.post("/v1/put", json={"queue": "q", "klass": "K"}, headers=sent)

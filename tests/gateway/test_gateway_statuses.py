@@ -56,6 +56,8 @@ def test_400_for_what_only_the_core_can_check(verbs: Verbs) -> None:
 def test_401_without_a_token_that_is_known_and_has_not_ended(verbs: Verbs, headers: dict[str, str]) -> None:
     found = verbs.http.post("/v1/queues", json={}, headers={"Sec-Fetch-Site": "same-origin", **headers})
     assert kind(found) == (401, "holdfast:unauthorized")
+    sentence = "This token is not known, or has ended." if headers else "A bearer token is needed."
+    assert found.json()["title"] == sentence
     assert found.headers["www-authenticate"].startswith("Bearer")
 
 
@@ -174,6 +176,8 @@ def test_503_while_the_store_does_not_respond(namespace: str) -> None:
                 found = http.post(address + verb, json=fields)
                 assert kind(found) == (503, "holdfast:store-unavailable")
                 assert int(found.headers["retry-after"]) > 0
+                assert str(store.socket_path) not in found.text
+                assert "only_new" not in found.text
             assert kind(http.get(address + "health")) == (503, "holdfast:store-unavailable")
 
 

@@ -93,13 +93,18 @@ def test_in_the_foreground_it_ends_by_a_signal_within_seconds_although_a_stream_
     words = ["web", "-F", "-L", "--auth", "none", "--port", str(port), "--app-dir", str(tmp_path / "w")]
     words += ["--url", store.url, "--namespace", namespace, "--prefix", "/jobs"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "holdfast.cli.main", *words], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "holdfast.cli.main", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         until = time.monotonic() + 60
         while Folder(tmp_path / "w").running() is None and time.monotonic() < until:
             assert process.poll() is None, process.stderr and process.stderr.read()
             time.sleep(0.05)
+        assert process.stdout
+        assert process.stdout.readline() == f"http://127.0.0.1:{port}/jobs/\n"
         with httpx.stream("GET", f"http://127.0.0.1:{port}/jobs/live", timeout=30) as stream:
             assert next(stream.iter_lines()) == "event: tick"
             assert httpx.get(f"http://127.0.0.1:{port}/").status_code == 404
@@ -110,8 +115,9 @@ def test_in_the_foreground_it_ends_by_a_signal_within_seconds_although_a_stream_
     finally:
         process.kill()
         process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
     assert not (tmp_path / "w" / "web.json").exists()
 
 

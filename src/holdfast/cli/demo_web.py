@@ -29,7 +29,7 @@ class DemoWeb:
 
     def __init__(self, url: str, namespace: str, directory: Path) -> None:
         self._directory = directory / "web"
-        words = [sys.executable, "-m", "holdfast.cli.main", "web", "--foreground", "--no-launch"]
+        words = [sys.executable, "-m", "holdfast.cli.main", "web", "--foreground", "--in-background"]
         words += [
             "--url",
             url,

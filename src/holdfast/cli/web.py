@@ -98,6 +98,7 @@ _TOPICS_PORT: Final = 7171
     "--seed-data", is_flag=True, help="Fill a namespace of its own with sample jobs first; implies -F."
 )
 @click.option("-L", "--no-launch", is_flag=True, help="Do not open a browser.")
+@click.option("--in-background", is_flag=True, hidden=True)
 @click.option(
     "--app-dir",
     type=click.Path(path_type=Path, file_okay=False),
@@ -199,7 +200,7 @@ def _start(place: Place, folder: Any, options: dict[str, Any], as_json: bool) ->
     folder.make()
     log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     with os.fdopen(log, "wb") as file:
-        words = [sys.executable, "-m", "holdfast.cli.main", *sys.argv[1:], "--foreground", "--no-launch"]
+        words = [sys.executable, "-m", "holdfast.cli.main", *sys.argv[1:], "--foreground", "--in-background"]
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
         )
@@ -300,6 +301,6 @@ def _serve(place: Place, folder: Any, options: dict[str, Any]) -> None:
     mark = folder.path / "web.token"
     with folder.claimed(url):
         mark.touch(mode=0o600) if mode == "token" else mark.unlink(missing_ok=True)
-        if not options["no_launch"]:
+        if not options["in_background"]:  # whose output is a log, no place for a link that logs in
             click.echo(f"{_link(folder, url)}\nCtrl-C stops it.")
         serving.serve(serving.Below(app, prefix) if prefix else app, listening, app.end_waits)

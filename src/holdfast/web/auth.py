@@ -163,7 +163,9 @@ class Tokens:
         if self._credentials.is_barred(_address(request)):
             return _too_many(request)
         if wants_json(request.scope):
-            response = refusal(request.scope, 401, "A bearer token is needed.")
+            was_sent = "authorization" in request.headers
+            sentence = "This token is not known, or has ended." if was_sent else "A bearer token is needed."
+            response = refusal(request.scope, 401, sentence)
             response.headers["WWW-Authenticate"] = 'Bearer realm="holdfast"'
             return response
         return RedirectResponse(request.scope.get("root_path", "") + "/login", 303)

@@ -21,7 +21,8 @@ from holdfast.errors import (
 )
 from holdfast.logs import logger
 from holdfast.printable import one_line
-from holdfast.web.gate import TooLarge, problem, wants_json
+from holdfast.web.gate import TooLarge, about_store, problem, wants_json
+from holdfast.web.parts import part_of, place_of
 from holdfast.web.views import Done
 
 _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
@@ -57,6 +58,9 @@ async def respond(request: Request, error: Exception) -> Response:
         response = _page(request, error.status_code, f"{error.detail}." if is_bare else error.detail)
         response.headers.update(error.headers or {})
         return response
+    if isinstance(error, TransportError) and part_of(place_of(request.scope)) == "topics":
+        logger.warning("request %s: %s", request.scope.get("holdfast.request"), one_line(str(error)))
+        return _page(request, 503, about_store(error, "What has an id may be sent again."))
     if isinstance(error, HoldfastError):
         return _page(request, status_of(error), one_line(str(error)))
     if isinstance(error, TooLarge):

@@ -13,6 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.errors import TransportError
 from holdfast.web.options import Options
 from holdfast.web.parts import part_of, place_of
 
@@ -169,7 +170,7 @@ def refusal(scope: Scope, status: int, sentence: str) -> Response:
 _KINDS: Final[Mapping[int, str]] = {
     400: "holdfast:bad-request", 401: "holdfast:unauthorized", 403: "holdfast:forbidden", 404: "holdfast:not-found",
     405: "holdfast:method-not-allowed", 413: "holdfast:too-large", 414: "holdfast:too-large", 415: "holdfast:not-json",
-    429: "holdfast:too-many-requests",
+    429: "holdfast:too-many-requests", 503: "holdfast:store-unavailable",
 }  # fmt: skip
 """The types of problems that have none of their own, by their status."""
 
@@ -186,6 +187,13 @@ def problem(scope: Scope, status: int, sentence: str, kind: str = "", **more: ob
         **more,
     }
     return JSONResponse(content, status, media_type="application/problem+json")
+
+
+def about_store(error: TransportError, again: str) -> str:
+    """Return what a program may know of a call that did not complete: not where the store is; `again`: how it is repeated."""
+    if not error.may_have_happened:
+        return "The store does not respond. Nothing was changed."
+    return f"The store did not respond in time, and may have done this or not. {again}"
 
 
 class TooLarge(Exception):

@@ -96,7 +96,7 @@ class Folder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise HoldfastError(
-                    f"a web server of {self.path} runs already: holdfast web -S shows it"
+                    f"a web server of {self.path} runs already; another one needs an --app-dir of its own"
                 ) from None
             draft = self.path / f".web.json.{os.getpid()}"
             draft.write_text(json.dumps({"pid": os.getpid(), "url": url}))

@@ -12,7 +12,7 @@ from holdfast.cli.notices.mail import PASSWORD, Mail, mail_server
 from holdfast.cli.notices.sinks import Desktop, Lines, Sink
 from holdfast.cli.notices.webhook import Chat, Webhook
 from holdfast.errors import UsageError
-from holdfast.signature import HEADER, read_secret
+from holdfast.signature import HEADER, check_secret, read_secret
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,6 +102,7 @@ class Receivers(NamedTuple):
         if not self.webhooks:
             raise UsageError("--secret-file signs what is posted to --webhook, which is not given")
         secret = read_secret(self.secret_file)
+        check_secret(secret)
         return [Webhook(url, secret) for url in self.webhooks]
 
     def _mails(self) -> list[Sink]:

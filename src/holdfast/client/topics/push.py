@@ -21,7 +21,7 @@ from holdfast.commands.topics import Message, TopicRelease
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.printable import one_line
 from holdfast.settings import MAX_BATCH, check_name, check_seconds, check_whole, is_host
-from holdfast.signature import HEADER, signature
+from holdfast.signature import HEADER, check_secret, signature
 from holdfast.wire.outage import Outage
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("holdfast")
 
 MOST_CONCURRENT: Final = 1000
-LEAST_SECRET: Final = 16
 _KEPT_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept: servers close theirs after 5 or more, and would lose a message sent at that moment."""
 _MOST_READ: Final = 4096
@@ -63,8 +62,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
         check_seconds("ttr", self.ttr, SHORTEST)
         check_seconds("timeout", self.timeout, SHORTEST, 3600.0)
         check_whole("concurrency", self.concurrency, 1, MOST_CONCURRENT)
-        if not isinstance(self.secret, bytes) or 0 < len(self.secret) < LEAST_SECRET:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"secret: expected {LEAST_SECRET} bytes or more, or none")
+        check_secret(self.secret)
 
     @property
     def origin(self) -> str:

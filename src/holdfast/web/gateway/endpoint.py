@@ -82,7 +82,7 @@ class Gateway:
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" and (body or kind):
             raise Problem(415, "not-json", "The body has to be JSON, with Content-Type: application/json.")
-        call = Call(verb, user, client, verb.read(body or b"{}"), checked_key(headers.get(_KEY, "")))
+        call = Call(verb, user, client, verb.read(body or b"{}"), checked_key(headers.get(_KEY)))
         if getattr(call.request, "wait", 0):
             result = await self._unless_gone(call, receive)
         else:

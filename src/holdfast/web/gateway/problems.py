@@ -21,7 +21,7 @@ from holdfast.errors import (
 )
 from holdfast.logs import logger
 from holdfast.printable import one_line
-from holdfast.web.gate import problem
+from holdfast.web.gate import about_store, problem
 
 _KINDS: Final[tuple[tuple[type[HoldfastError], int, str], ...]] = (
     (LeaseLost, 409, "lease-lost"),
@@ -39,6 +39,7 @@ _KINDS: Final[tuple[tuple[type[HoldfastError], int, str], ...]] = (
 )
 """The first that fits is the status and the type of an error."""
 _BAD: Final = frozenset(("HF_BAD_ARGUMENT", "HF_TOO_MANY"))
+_REPEAT: Final = 'Send it again with the same Idempotency-Key, or a put with the same jid and "mode": "only".'
 _AGAIN: Final = {429: "1", 503: "1"}
 """Seconds after which a refused request may be sent again."""
 
@@ -75,6 +76,9 @@ def response_to(scope: Scope, error: Exception) -> Response:
     if code in _BAD:
         status, kind = 400, "bad-request"
     more = {"code": code} if code else {}
+    if isinstance(error, TransportError):
+        logger.warning("request %s: %s", scope.get("holdfast.request"), one_line(str(error)))
+        return _response(scope, status, kind, about_store(error, _REPEAT), {})
     return _response(scope, status, kind, one_line(str(error)), {}, **more)
 
 

@@ -27,9 +27,11 @@ HEADER: Final = "Idempotency-Key"
 _LONGEST: Final = 200
 
 
-def checked_key(text: str) -> str:
-    """Return the key of a request, "" for none. Raises Problem."""
-    if len(text) > _LONGEST or not text.isascii() or not text.isprintable():
+def checked_key(text: str | None) -> str:
+    """Return the key of a request, "" for None, which is none. Raises Problem."""
+    if text is None:
+        return ""
+    if not text or len(text) > _LONGEST or not text.isascii() or not text.isprintable():
         raise Problem(400, "bad-request", f"{HEADER}: expected 1 to {_LONGEST} printable characters.")
     return text
 

@@ -106,8 +106,11 @@ class Verb(msgspec.Struct, frozen=True):
         text = str(error)
         unknown, placed = _UNKNOWN.fullmatch(text), _AT.fullmatch(text)
         if unknown:
-            known = kind.__struct_fields__ if not unknown[2] else tuple(_all_fields(kind))
+            outer = kind.__struct_fields__
             name = one_line(unknown[1])[:100]
+            if unknown[2] and name in outer:
+                return UsageError(f"{self.name}: {name!r} stands beside jobs, for all of them")
+            known = outer if not unknown[2] else tuple(_all_fields(kind))
             return UsageError(f"{self.name} has no field {name!r}; {nearest(name, known)}")
         if placed:
             return UsageError(f"{one_line(placed[2])[:200] or 'the request'}: {_lowered(placed[1])}")
@@ -230,4 +233,5 @@ def _all_fields(kind: type[msgspec.Struct]) -> list[str]:
 
 
 def _lowered(text: str) -> str:
-    return one_line(text[:1].lower() + text[1:])[:300]
+    is_word = text[1:2].islower()  # and no abbreviation such as JSON
+    return one_line((text[:1].lower() if is_word else text[:1]) + text[1:])[:300]
