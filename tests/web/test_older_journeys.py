@@ -50,7 +50,7 @@ def test_a_priority_is_set_by_a_field_and_by_presets_and_is_a_number(visit: Visi
     [jid] = put(client, 1)
     page = visit(f"jobs/{jid}")
     click(page, "High 25")
-    expect(page.locator("#facts")).to_contain_text("25")
+    expect(page.locator("#facts")).to_contain_text(re.compile(r"Priority\s*25"))
     until(lambda: client.jobs[jid].priority == 25, "it is set")  # type: ignore[union-attr]
     more(page)
     click(page, "Priority…")
