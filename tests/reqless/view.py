@@ -181,7 +181,8 @@ class View:
 
 def last_line(job: Job) -> Any:
     """The last line of its history that nobody wrote by `job.log`; None if it was trimmed."""
-    return next((line for line in reversed(job["history"] or []) if line["what"] in TOLD), None)
+    told = (line for line in reversed(job["history"] or []) if line["what"] in TOLD)
+    return next((line for line in told if line["what"] != "put" or "queue" in line), None)
 
 
 def noticed(job: Job) -> bool:
