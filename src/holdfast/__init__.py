@@ -47,6 +47,7 @@ from holdfast.errors import (
 from holdfast.errors import renamed as _renamed
 from holdfast.ids import mint_jid as generate_jid
 from holdfast.logs import logger
+from holdfast.release import VERSION
 
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from holdfast.code.retrying import retry
     from holdfast.web import create_app
 
-__version__ = "0.2.0"
+__version__ = VERSION
 
 # Imported at the first use: the driver alone takes longer to import than this package.
 _LAZY = {

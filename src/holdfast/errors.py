@@ -18,6 +18,11 @@ class UsageError(HoldfastError, ValueError):
     """A wrong argument, found before anything was sent."""
 
 
+def missing_extra(purpose: str, extra: str, error: ImportError) -> str:
+    """Return the sentence of an error for a package that an extra of this distribution installs."""
+    return f"{purpose} needs {error.name or 'more packages'}: install the extra holdfast-jobs[{extra}]"
+
+
 class FilterError(UsageError):
     """A search filter cannot be read; the message shows the place, which is `text[position:]`."""
 

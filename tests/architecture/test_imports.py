@@ -8,7 +8,7 @@ import pytest
 from source_tree import Module, cycle_in, modules
 
 ROWS = {
-    "errors": 0, "printable": 0, "signature": 0, "logs": 0, "models": 0, "ids": 0, "codecs": 0, "settings": 0, "code": 0,
+    "errors": 0, "printable": 0, "signature": 0, "logs": 0, "models": 0, "ids": 0, "release": 0, "codecs": 0, "settings": 0, "code": 0,
     "commands": 1,
     "wire": 2, "core": 2, "store": 2,
     "client": 3,
@@ -112,7 +112,14 @@ def test_the_package_alone_costs_next_to_nothing() -> None:
     loaded = {name.partition(".")[0] for name in loaded_by("import holdfast")}
     assert not loaded & {"redis", "hiredis", "msgspec", "asyncio", "platformdirs", "setproctitle"}
     ours = {name for name in loaded_by("import holdfast") if name.startswith("holdfast")}
-    assert ours == {"holdfast", "holdfast.errors", "holdfast.ids", "holdfast.logs", "holdfast.printable"}
+    assert ours == {
+        "holdfast",
+        "holdfast.errors",
+        "holdfast.ids",
+        "holdfast.logs",
+        "holdfast.printable",
+        "holdfast.release",
+    }
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The names other people's programs may rely on, pinned."""
 
-import tomllib
+import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ def test_a_name_of_the_release_before_works_with_a_warning_that_has_the_new_one(
         _ = holdfast.StoreWell
 
 
+TEXTS = {".html", ".js", ".md", ".py", ".service", ".yaml", ".yml", ".toml", ".sh", ".mjs", ".go"}
 MIDDLEWARE = {
     "ByKlass", "ByQueue", "FailureFormatter", "InvalidTimeout", "InvalidTimeoutError", "JobMetrics",
     "JobTimedOutError", "MemoryUsageMonitor", "MiddlewareMisconfigured", "MiddlewareMisconfiguredError", "RedisReconnect", "RequeueExceptions", "RetryExceptions", "Sentry",
@@ -52,5 +54,28 @@ def test_the_public_names_of_middleware_are_these() -> None:
 
 def test_the_package_and_the_core_have_one_release_number() -> None:
     """Of two programs with cores of one number, neither knows that the other's is newer."""
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    assert (project["version"], VERSION.removesuffix(".dev")) == (holdfast.__version__, holdfast.__version__)
+    assert f"{holdfast.__version__}.dev" == VERSION
+    assert version("holdfast-jobs") == holdfast.__version__
+
+
+def test_no_text_installs_another_project() -> None:
+    """`holdfast` on the package index is somebody else's; ours is holdfast-jobs, and not published yet."""
+    root = Path(__file__).parents[2]
+    texts = [
+        path
+        for path in (
+            root / "README.md",
+            *sorted((root / "docs").rglob("*")),
+            *sorted((root / "src").rglob("*")),
+        )
+        if path.suffix in TEXTS or path.name == "Dockerfile"
+    ]
+    wrong = re.compile(
+        r"pip3? install[^\n|]*\bholdfast\b(?!_jobs)|\bholdfast\[[a-z]|^holdfast\b *[=<>~]=|requirements\.txt",
+        re.MULTILINE,
+    )
+    found = [
+        f"{path.relative_to(root)}: {hit[0]}" for path in texts for hit in wrong.finditer(path.read_text())
+    ]
+    assert len(texts) > 300
+    assert found == []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast as package
 import programs
 from holdfast import Client
 from holdfast import store as embedded
@@ -155,7 +156,7 @@ def test_bad_usage_is_exit_code_2(run: Run, home: Path, words: tuple[str, ...]) 
 
 
 def test_the_program_says_its_version_and_its_commands(run: Run) -> None:
-    assert run("--version").stdout == "holdfast 0.2.0\n"
+    assert run("--version").stdout == f"holdfast {package.__version__}\n"
     help_text = run("--help").stdout
     assert all(f"  {name} " in help_text for name in COMMANDS)
 

@@ -352,7 +352,7 @@ def test_without_aiohttp_the_error_names_the_extra(url: str) -> None:
     )
     done = programs.run([sys.executable, "-c", program])
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert "pip install 'holdfast[push]'" in done.stderr
+    assert "holdfast-jobs[push]" in done.stderr
 
 
 # Many messages.

@@ -322,7 +322,7 @@ def demo(
 def _web_link(ends: ExitStack, run: Run) -> str:
     """Start the web UI of a run, print its address, and return it; "" if it is not installed or does not start."""
     if not demo_web.is_installed():
-        click.echo("the web UI is not installed: pip install 'holdfast[web]'", err=True)
+        click.echo("the web UI is not installed: install the extra holdfast-jobs[web]", err=True)
         return ""
     web = ends.enter_context(demo_web.DemoWeb(run.url, run.namespace, run.directory))
     try:

@@ -14,7 +14,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.console.handles import Console
 from holdfast.console.metrics import MOST_QUEUES, Metric
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, UsageError, missing_extra
 from holdfast.settings import check_host
 
 if TYPE_CHECKING:
@@ -147,10 +147,8 @@ def _plain(metric: Metric) -> dict[str, object]:
 def _registry(scraper: Scraper) -> Any:
     try:
         from prometheus_client import CollectorRegistry
-    except ImportError:
-        raise UsageError(
-            "metrics need the package prometheus-client: pip install 'holdfast[metrics]'"
-        ) from None
+    except ImportError as error:
+        raise UsageError(missing_extra("the command metrics", "metrics", error)) from None
     registry = CollectorRegistry()
     registry.register(_Collector(scraper))
     return registry
@@ -184,8 +182,8 @@ def serve(host: str, port: int, otel: bool, most: int, place: Place) -> None:
 def _observe(scraper: Scraper) -> None:
     try:
         observe(scraper)
-    except ImportError:
-        raise UsageError("--otel needs the package opentelemetry-api: pip install 'holdfast[otel]'") from None
+    except ImportError as error:
+        raise UsageError(missing_extra("--otel", "otel", error)) from None
 
 
 def _serve(host: str, port: int, registry: Any) -> None:

@@ -18,7 +18,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, USERS
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.client.sync import Client
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, UsageError, missing_extra
 
 _PATIENCE: Final = 30.0
 _MODES: Final = ("token", "none", "basic", "bearer", "proxy")
@@ -139,9 +139,7 @@ def _serving() -> Any:
     try:
         from holdfast.web import serving
     except ImportError as error:
-        raise UsageError(
-            f"the web UI needs more packages ({error.name}): pip install 'holdfast[web]'"
-        ) from None
+        raise UsageError(missing_extra("the web UI", "web", error)) from None
     return serving
 
 

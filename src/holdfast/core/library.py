@@ -4,13 +4,14 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 
+from holdfast import release
 from holdfast.core.builder import assemble
 from holdfast.core.rows import rows_of
 
 NAME = "holdfast1"
 """The library's name; the number is the protocol between client and core."""
 PREFIX = "hf1_"
-VERSION = "0.2.0.dev"
+VERSION = f"{release.VERSION}.dev"
 """The version of the core. That of a checkout is `<release>.dev`, and may replace any core of that release."""
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.aio import AsyncClient
+from holdfast.release import VERSION
 from holdfast.settings import shown_url
 from holdfast.web.api import openapi
 from holdfast.web.files import Files
@@ -24,7 +24,7 @@ class Site:
 
     def __init__(self, client: AsyncClient, options: Options, table: Table) -> None:
         self.client, self.options, self.table = client, options, table
-        self.version = version("holdfast")
+        self.version = VERSION
         self.application = "holdfast"
         self.store = shown_url(client.store_url) if client.store_url else "the embedded store"
         self.files = Files()

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, ClassVar, Final, cast
 
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, missing_extra
 
 _PARTS: Final = ("os", "signal")
 """Functions that fork and that wait for a child's end: patched in children only."""
@@ -150,6 +150,4 @@ def _module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise UsageError(
-            f"the pool of greenlets needs gevent: pip install 'holdfast[gevent]' ({error})"
-        ) from error
+        raise UsageError(missing_extra("the pool gevent", "gevent", error)) from error

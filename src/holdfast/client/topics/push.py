@@ -18,7 +18,7 @@ from holdfast.client.topics.delivery import SHORTEST
 from holdfast.client.topics.subscriptions import AsyncScheduler, AsyncSubscription
 from holdfast.code.steps import Steps
 from holdfast.commands.topics import Message, TopicRelease
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, UsageError, missing_extra
 from holdfast.printable import one_line
 from holdfast.settings import MAX_BATCH, check_name, check_seconds, check_whole, is_host
 from holdfast.signature import HEADER, check_secret, signature
@@ -299,9 +299,7 @@ def _session(connections: int) -> "ClientSession":
     try:
         import aiohttp
     except ImportError as error:
-        raise UsageError(
-            f"push needs one more package ({error.name}): pip install 'holdfast[push]'"
-        ) from None
+        raise UsageError(missing_extra("push", "push", error)) from None
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=_KEPT_ALIVE),
         cookie_jar=aiohttp.DummyCookieJar(),

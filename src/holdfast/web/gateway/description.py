@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import version
 from typing import Any, Final, get_type_hints
 
 import msgspec
 
 from holdfast.commands.leases import Popped, Settlement
 from holdfast.models import JobFacts
+from holdfast.release import VERSION
 from holdfast.web.gateway.exceptions import NAMED_RESULTS
 from holdfast.web.gateway.repeats import HEADER as KEY
 from holdfast.web.gateway.results import Ended, LeasedJob, RefusedJob, Settled
@@ -75,7 +75,7 @@ def description() -> Mapping[str, Any]:
     results = {f"Result.{name}": schema for name, schema in schemas.components.items()}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "holdfast gateway", "version": version("holdfast"), "description": _INFO},
+        "info": {"title": "holdfast gateway", "version": VERSION, "description": _INFO},
         "paths": paths,
         "security": [{"token": []}],
         "components": {

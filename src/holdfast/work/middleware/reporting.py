@@ -12,7 +12,7 @@ from holdfast.code.failure import brief
 from holdfast.code.middleware import InstanceOrClassMethod, MixinMiddleware, Perform, behind, handled, within
 from holdfast.code.steps import Steps
 from holdfast.codecs import decode
-from holdfast.errors import CodecError, MiddlewareMisconfigured, TransportError, UsageError
+from holdfast.errors import CodecError, MiddlewareMisconfigured, TransportError, UsageError, missing_extra
 
 log = logging.getLogger("holdfast")
 
@@ -119,10 +119,8 @@ class Sentry(MixinMiddleware):
 def _sdk() -> Any:
     try:
         import sentry_sdk
-    except ImportError:
-        raise MiddlewareMisconfigured(
-            "the middleware Sentry needs the package sentry-sdk: pip install 'holdfast[sentry]'"
-        ) from None
+    except ImportError as error:
+        raise MiddlewareMisconfigured(missing_extra("the middleware Sentry", "sentry", error)) from None
     return sentry_sdk
 
 

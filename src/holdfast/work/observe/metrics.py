@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from holdfast.core.library import VERSION
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, missing_extra
+from holdfast.release import VERSION
 from holdfast.work.observe.http import Address, Answer, Http
 from holdfast.work.observe.ledger import BOUNDS, OUTCOMES, Ledger, Row, open_ledgers, watch_troubles
 from holdfast.work.settings import WorkerSettings
@@ -34,10 +34,8 @@ def serve_metrics(http: Http, settings: WorkerSettings, states: Callable[[], Seq
         return
     try:
         from prometheus_client import CollectorRegistry, exposition
-    except ImportError:
-        raise UsageError(
-            "metrics need the package prometheus-client: pip install 'holdfast[metrics]'"
-        ) from None
+    except ImportError as error:
+        raise UsageError(missing_extra("--metrics-port", "metrics", error)) from None
     registry = CollectorRegistry()
     registry.register(_Collector(settings, states))
 
@@ -71,7 +69,7 @@ class _Collector:
             "holdfast_worker",
             "What this worker is.",
             {
-                "version": VERSION.removesuffix(".dev"),
+                "version": VERSION,
                 "pool": self._settings.pool,
                 "name": self._settings.name,
             },

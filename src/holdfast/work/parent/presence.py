@@ -25,9 +25,9 @@ import msgspec
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease, Resume
 from holdfast.commands.workers import WorkerFacts, WorkerForget, WorkerSeen
-from holdfast.core.library import VERSION
 from holdfast.errors import HoldfastError, TransportError, UsageError
 from holdfast.models import JobFacts
+from holdfast.release import VERSION
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.waiting import sleep
 from holdfast.work.settings import WorkerSettings
@@ -195,7 +195,7 @@ def _facts_of(settings: WorkerSettings) -> dict[str, str]:
     return {
         "host": socket.gethostname(),
         "parent": str(os.getpid()),
-        "version": VERSION.removesuffix(".dev"),
+        "version": VERSION,
         "pool": settings.pool,
         "queues": _queues_text(settings.queues),
         "slots": str(settings.concurrency),

@@ -1,0 +1,3 @@
+"""The version of this release: the only place that has it."""
+
+VERSION = "0.3.0"
