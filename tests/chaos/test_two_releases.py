@@ -1,4 +1,4 @@
-"""Release 0.1.0 and today's on one store: workers and producers of both, restarted in turn under load.
+"""An earlier release and today's on one store: workers and producers of both, restarted in turn under load.
 
 Nothing is lost and nothing runs twice. `HOLDFAST_RELEASES_SECONDS=600` makes it last ten minutes.
 """
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from time import monotonic
@@ -20,27 +21,37 @@ from holdfast.core.library import library
 from holdfast.testing import ScratchStore
 from waiting import pause, until
 
-EARLIER = "f08dfbc"
+EARLIER = {"0.1": "f08dfbc", "0.2": "c8ce86da"}
+"""The commits of the releases that may share a store with this one."""
 HERE = Path(__file__).parent
 NAMESPACE = "releases"
 SECONDS = float(os.environ.get("HOLDFAST_RELEASES_SECONDS", "60"))
 TURN = 3.0
 
 
-@pytest.fixture(scope="module")
-def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources of the earlier release, from this checkout's history."""
-    words = ["git", "-C", str(HERE.parents[1]), "archive", EARLIER, "src"]
+@dataclass(frozen=True)
+class Release:
+    """A release by its number, and where its sources are."""
+
+    number: str
+    source: Path
+
+
+@pytest.fixture(params=EARLIER)
+def earlier(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """An earlier release, from this checkout's history."""
+    commit = EARLIER[request.param]
+    words = ["git", "-C", str(HERE.parents[1]), "archive", commit, "src"]
     try:
         found = subprocess.run(words, capture_output=True, timeout=60)
     except FileNotFoundError:
         pytest.skip("LOUD SKIP: git is not installed, so no earlier release was run")
     if found.returncode:
-        pytest.skip(f"LOUD SKIP: {EARLIER} is not in this checkout's history, so no earlier release was run")
+        pytest.skip(f"LOUD SKIP: {commit} is not in this checkout's history, so no earlier release was run")
     there = tmp_path_factory.mktemp("earlier")
     with tarfile.open(fileobj=BytesIO(found.stdout)) as archive:
         archive.extractall(there, filter="data")
-    return there / "src"
+    return Release(request.param, there / "src")
 
 
 class Program:
@@ -87,11 +98,11 @@ class Program:
         return self._log.read_text(errors="replace")
 
 
-def programs(here: Path, url: str, earlier: Path) -> list[Program]:
+def programs(here: Path, url: str, earlier: Release) -> list[Program]:
     """Producers first: the earlier one makes the namespace."""
     made = []
     for kind in ("producer", "worker"):
-        for release, source in (("0.1", earlier), ("today", HERE.parents[1] / "src")):
+        for release, source in ((earlier.number, earlier.source), ("today", HERE.parents[1] / "src")):
             for number in (1, 2):
                 name = f"{kind}-{release}-{number}"
                 pool = ("process", "asyncio")[number - 1]
@@ -116,7 +127,7 @@ def lines(here: Path, kind: str) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_two_releases_share_a_store_and_nothing_is_lost_or_doubled(earlier: Path, tmp_path: Path) -> None:
+def test_two_releases_share_a_store_and_nothing_is_lost_or_doubled(earlier: Release, tmp_path: Path) -> None:
     with ScratchStore("valkey", "process") as store:
         ring = programs(tmp_path, store.url, earlier)
         turns = 0
