@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.client.explanation import Explanation, explained
 from holdfast.client.reasons import Check
-from holdfast.commands.admin import ConfigSet
+from holdfast.commands.admin import ConfigSet, IdentifiersSet
 from holdfast.commands.attributes import Report
 from holdfast.commands.leases import Complete, Pop
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
@@ -95,12 +95,42 @@ def test_a_job_whose_workers_were_told_to_be_quiet(why, worker, door: Door):
     assert "are quiet" in why("a").text
 
 
-def test_workers_by_patterns_may_serve_any_queue(why, worker, door: Door):
-    worker("w", "ma*")
-    door.put("q", "a")
+@pytest.mark.parametrize(
+    ("patterns", "serves"),
+    [
+        (["ma*"], True),
+        (["*"], True),
+        (["*", "!mail"], False),
+        (["ops-*"], False),
+        (["@letters"], True),
+        (["@bills"], False),
+    ],
+)
+def test_a_worker_by_patterns_counts_for_the_queues_that_they_match_alone(
+    why, core, worker, door: Door, patterns, serves
+):
+    core(IdentifiersSet({"letters": '["mail"]', "bills": '["bill*"]'}))
+    worker("w", *patterns)
+    door.put("mail", "a")
     found = why("a")
-    assert blocks(found) == []
-    assert check(found, "workers").facts["pattern_workers"] == 1
+    assert blocks(found) == ([] if serves else ["workers"])
+    if not serves:
+        assert found.text == "No worker is known to work for queue mail."
+
+
+@pytest.mark.parametrize("queue", ["q", "*"])
+def test_a_job_whose_only_worker_is_silent(why, clock, worker, door: Door, queue):
+    worker("w", queue)
+    door.put("q", "a")
+    clock.advance(seconds=70)
+    found = why("a")
+    assert blocks(found) == ["workers"]
+    assert "No worker takes jobs of queue q: its only worker is frozen, gone, or cannot reach" in found.text
+    assert "worker w has been silent for 70 s, since " in found.text
+    assert check(found, "workers").fix == "holdfast worker -q q"
+    worker("other", "q")
+    text = check(why("a"), "workers").text
+    assert text.startswith("1 worker works for queue q, with 2 slots free; worker w has been silent for 70 s")
 
 
 def test_a_job_behind_others_and_behind_higher_priorities(why, worker, door: Door):
@@ -123,6 +153,7 @@ def test_a_job_that_is_due_later(why, clock, worker, door: Door):
     found = why("a")
     assert (found.state, blocks(found), found.text) == ("scheduled", ["due"], "It is due in 90 s.")
     clock.advance(seconds=95)
+    worker("w", "q")
     found = why("a")
     assert (found.state, blocks(found)) == ("waiting", [])
     assert check(found, "due").text == "It was due 5 s ago; the next pop makes it ready."
@@ -154,6 +185,7 @@ def test_a_job_of_a_paused_queue(why, core, clock, worker, door: Door):
     assert blocks(found) == ["pause"]
     assert found.text == "Queue q was paused 10 s ago by ann: deploy; the pause ends in 50 s."
     clock.advance(seconds=50)
+    worker("w", "q")
     assert blocks(why("a")) == []
 
 
@@ -247,6 +279,7 @@ def test_a_job_that_must_start_soon_and_one_that_is_too_late(why, core, clock, w
     core(PutX("q", [JobWithOptions("K", b"{}", "a", ExtraOptions(expires_ms=60_000))]))
     assert "within 60 s" in check(why("a"), "expires").text
     clock.advance(seconds=61)
+    worker("w", "q")
     assert blocks(why("a")) == ["expires"]
 
 

@@ -23,6 +23,7 @@ from holdfast.cli.output import (
 from holdfast.cli.queue_stats import percentiles, print_throughput, stats
 from holdfast.cli.queue_work import drain, purge
 from holdfast.cli.times import age, ago, moment
+from holdfast.client.reasons import silence
 from holdfast.commands.queues import QueueOption
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain
@@ -119,7 +120,7 @@ def show(name: str, watch: float | None, place: Place, as_json: bool) -> None:
     """Show one queue: its jobs by state, its pause and limits, its workers, and what happened lately.
 
     Exit code 1 if there is no such queue. JSON: `counts`, `stats` of today, `series` of the last three hours, `throttle`,
-    `limits`, `workers`, and `drains_in`, the seconds until nothing waits at the present rate, or null.
+    `limits`, `workers` (those that take its jobs), `quiet_workers`, `silent_workers`, and `drains_in`, the seconds until nothing waits at the present rate, or null.
     """
     with place.console() as console:
         repeat(watch, lambda: _show(console, name, as_json))
@@ -149,6 +150,8 @@ def detail(found: QueueDetail) -> dict[str, Any]:
         },
         "limits": {option: found.options.get(option) for option in _LIMITS},
         "workers": list(found.workers),
+        "quiet_workers": list(found.quiet_workers),
+        "silent_workers": [plain(one) for one in found.silent_workers],
         "drains_in": found.drains_in,
     }
 
@@ -167,11 +170,20 @@ def _facts(found: QueueDetail, now: int) -> dict[str, object]:
         else "",
         "next due": ago(counts.next_ms, now),
         "drains in": "" if found.drains_in is None else duration(round(found.drains_in)),
-        "workers": ", ".join(found.workers) or "none takes from this queue",
+        "workers": _workers(found, now),
         "lease": duration(counts.heartbeat_ms / 1000),
         "throttle": limit if throttle.maximum else "",
         **{option: found.options.get(option) for option in _LIMITS},
     }
+
+
+def _workers(found: QueueDetail, now: int) -> str:
+    text = ", ".join(found.workers) or "none takes from this queue"
+    if found.quiet_workers:
+        text += f"; quiet: {', '.join(found.quiet_workers)}"
+    if found.silent_workers:
+        text += "; " + silence({one.name: one.seen_ms for one in found.silent_workers}, now)
+    return text
 
 
 @examples("holdfast queues pause mail --why 'mail server is down' --for 2h", "holdfast queues pause 'mail-*'")

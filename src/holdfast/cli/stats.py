@@ -19,6 +19,7 @@ from holdfast.cli.options import print_list
 from holdfast.cli.output import FiniteRange, counted, echo_text, json_option, print_json, repeat, watch_option
 from holdfast.cli.tables import echo_wrapped
 from holdfast.client.sync import Client
+from holdfast.console.attention import is_silent
 from holdfast.console.charts import short
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain
@@ -36,12 +37,13 @@ class Figures(msgspec.Struct, frozen=True):
     `queues` has for each queue its jobs by state, `paused` (0 or 1), and of today `popped`, `completed`, `failures`,
     `failed` (jobs that failed today and still are), `wait` and `run` with `avg` and `std-dev` in seconds, `retried` (runs
     that ended in an exception and are repeated), and `lost` (leases), which older programs read as `retries`. `failures`
-    has the failed jobs by group, `failed` their sum, `workers` the number of workers.
+    has the failed jobs by group, `failed` their sum, `workers` the number of workers that send heartbeats, `silent` that of the others.
     """
 
     queues: dict[str, dict[str, Any]]
     failures: dict[str, int]
     workers: int
+    silent: int
 
     @property
     def failed(self) -> int:
@@ -55,6 +57,7 @@ class Figures(msgspec.Struct, frozen=True):
             "failures": self.failures,
             "failed": self.failed,
             "workers": self.workers,
+            "silent": self.silent,
         }
 
     def gauges(self) -> dict[tuple[str, ...], float]:
@@ -65,6 +68,12 @@ class Figures(msgspec.Struct, frozen=True):
                 found["queues", queue, *words] = number
         found |= {("failures", group): count for group, count in self.failures.items()}
         return found | {("failed",): self.failed, ("workers",): self.workers}
+
+    @property
+    def last_line(self) -> str:
+        """The failed jobs and the workers in words."""
+        silent = f", {self.silent} silent" if self.silent else ""
+        return f"{counted(self.failed, 'failed job')}, {counted(self.workers, 'worker')}{silent}"
 
 
 def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], float]]:
@@ -78,7 +87,9 @@ def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], float]]:
 def figures_of(client: Client) -> Figures:
     """Read the figures: one call for the counts, one for each queue, two for the rest."""
     queues = {facts["name"]: _queue(client, facts) for facts in client.queues.counts}
-    return Figures(queues, dict(client.jobs.failed()), len(client.workers.all()))
+    now, workers = round(1000 * client.store_time()), client.workers.all()
+    silent = sum(is_silent(worker, now) for worker in workers)
+    return Figures(queues, dict(client.jobs.failed()), len(workers) - silent, silent)
 
 
 def _queue(client: Client, counts: dict[str, Any]) -> dict[str, Any]:
@@ -265,7 +276,7 @@ def _print_text(found: Figures) -> None:
         if state in _ALWAYS or any(facts[state] for facts in found.queues.values())
     ]
     if not found.queues and sys.stdout.isatty():
-        click.echo(f"{counted(found.failed, 'failed job')}, {counted(found.workers, 'worker')}")
+        click.echo(found.last_line)
         return
     rows = [[name, *(facts[state] for state in now)] for name, facts in found.queues.items()]
     if sys.stdout.isatty():
@@ -277,7 +288,7 @@ def _print_text(found: Figures) -> None:
     if sys.stdout.isatty():
         click.echo()
     print_list(("today", *_TODAY, *SAMPLES), cells, whole=())
-    click.echo(f"{counted(found.failed, 'failed job')}, {counted(found.workers, 'worker')}")
+    click.echo(found.last_line)
 
 
 def _time(seconds: float) -> str:

@@ -16,6 +16,7 @@ import msgspec
 
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.output import FiniteRange, duration
+from holdfast.console.attention import is_silent
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
 from holdfast.console.overview import Overview
@@ -168,7 +169,8 @@ class Top:
                 ", ".join(queues_of(one)),
                 seen,
             )
-            rows.append(Row(one.name, (*cells, "quiet" if one.quiet else "")))
+            state = "silent" if is_silent(one, now_ms) else "quiet" if one.quiet else ""
+            rows.append(Row(one.name, (*cells, state)))
         return tuple(rows)
 
     def press(self, key: str) -> bool:
@@ -213,7 +215,7 @@ class Top:
         )
 
     def _for_workers(self, name: str) -> tuple[str, Callable[[], str]]:
-        quiet = any(row.name == name and row.cells[-1] for row in self.view.workers)
+        quiet = any(row.name == name and row.cells[-1] == "quiet" for row in self.view.workers)
         if quiet:
             return f"Let worker {name} take jobs again?", lambda: self._did(
                 self._console.resume_workers(name), f"worker {name} takes jobs again"
@@ -283,7 +285,8 @@ class Top:
             return "holdfast top"
         clock = time.strftime("%H:%M:%S", time.gmtime(found.now_ms / 1000))
         totals = " · ".join(f"{found.totals[name]:,} {name}" for name in ("waiting", "running", "failed"))
-        return f"{clock} UTC · {totals} · {found.busy}/{found.slots} slots · {found.workers} workers"
+        silent = f" · {found.silent} silent" if found.silent else ""
+        return f"{clock} UTC · {totals} · {found.busy}/{found.slots} slots · {found.workers} workers{silent}"
 
     def _table(self, width: int, room: int) -> Any:
         from rich import box

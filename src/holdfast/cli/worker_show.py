@@ -20,9 +20,10 @@ from holdfast.cli.output import (
     watch_option,
 )
 from holdfast.cli.times import age
-from holdfast.client.reasons import span
+from holdfast.client.reasons import span, utc
 from holdfast.client.stacks import PATIENCE
 from holdfast.commands.workers import HeldJob, WorkerFacts
+from holdfast.console.attention import is_silent
 from holdfast.console.handles import Console
 from holdfast.console.queries import WorkerDetail, queues_of
 from holdfast.errors import Refused
@@ -85,7 +86,8 @@ def _print_worker(one: WorkerDetail, now: int) -> None:
             "worker": one.facts.name,
             **{name: facts[name] for name in _FACTS},
             "queues": ", ".join(facts["queues"]),
-            "seen": f"{duration(facts['silent'])} ago",
+            "seen": f"{duration(facts['silent'])} ago"
+            + (f": silent since {utc(one.facts.seen_ms)}" if facts["is_silent"] else ""),
             "up": "" if facts["up"] is None else duration(facts["up"]),
             "quiet": "takes no jobs" if facts["quiet"] else "",
             "stuck": duration(facts["stuck"]) if facts["stuck"] else "",
@@ -183,6 +185,7 @@ def facts_of(worker: WorkerFacts, now: float) -> dict[str, Any]:
         "seats": _whole(facts.get("slots")),
         "up": None if started is None else max(0.0, round(now - started / 1000, 3)),
         "silent": max(0.0, round(now - worker.seen_ms / 1000, 3)),
+        "is_silent": is_silent(worker, round(1000 * now)),
         "quiet": worker.quiet,
         "stuck": _whole(facts.get("stuck")) or 0,
     }

@@ -48,7 +48,7 @@ def workers() -> None:
 @store_options
 @json_option
 def list_workers(watch: float | None, place: Place, as_json: bool) -> None:
-    """List the workers, the most recently seen first."""
+    """List the workers, the most recently seen first, and those that are silent: they send no heartbeats any more."""
     with place.client(must_exist=True) as client:
 
         def show() -> None:
@@ -172,6 +172,7 @@ def forget(names: Sequence[str], place: Place, as_json: bool) -> int:
 def _cells(row: dict[str, Any]) -> Sequence[object]:
     up = "" if row["up"] is None else span(1000 * row["up"])
     seen, quiet = span(1000 * row["silent"]) + " ago", "yes" if row["quiet"] else ""
+    silent = f"silent for {span(1000 * row['silent'])}" if row["is_silent"] else ""
     queues = ", ".join(row["queues"])
     return (
         row["name"],
@@ -182,7 +183,7 @@ def _cells(row: dict[str, Any]) -> Sequence[object]:
         row["busy"],
         row["seats"],
         up,
-        seen,
+        silent or seen,
         quiet,
         span(1000 * row["stuck"]) if row["stuck"] else "",
     )

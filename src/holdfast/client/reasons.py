@@ -4,12 +4,14 @@ They are in order of importance: whether the job exists, its state, its failure,
 its code, its due time, its dependencies, the queue, the throttles, the workers, its place, its lease.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
+from time import gmtime, strftime
 from typing import Any, Final, Literal
 
 import msgspec
 
+from holdfast.client.serving import SILENT_MS, Server, servers_of
 from holdfast.errors import cancelled_text
 from holdfast.printable import one_line
 
@@ -29,9 +31,18 @@ def span(ms: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 1 else f"{max(ms, 0):.0f} ms"
 
 
-def whole(value: Any) -> int:
-    """Return a number that a worker reported, 0 if it is not a number."""
-    return int(value) if str(value).isdecimal() else 0
+def utc(when_ms: float) -> str:
+    """Return a moment as people read it: `28 Nov 03:12:05 UTC`."""
+    return strftime("%-d %b %H:%M:%S UTC", gmtime(when_ms / 1000))
+
+
+def silence(seen: Mapping[str, int], now_ms: int) -> str:
+    """Return since when workers are silent, of which `seen` has the time of each one's last heartbeat; it names the last one."""
+    name = max(seen, key=lambda one: seen[one])
+    since = f"{span(now_ms - seen[name])}, since {utc(seen[name])}"
+    if len(seen) == 1:
+        return f"worker {one_line(name)} has been silent for {since}"
+    return f"{len(seen)} workers are silent, worker {one_line(name)} for {since}"
 
 
 def argument(*names: str) -> str:
@@ -266,35 +277,44 @@ def _throttles(facts: Facts) -> Check | None:
 def _workers(facts: Facts) -> Check | None:
     if facts["state"] not in ("waiting", "throttled", "stalled", "scheduled", "depends"):
         return None
-    rows = [
-        dict(zip(("name", "seen", "quiet", "slots", "busy"), row, strict=True)) for row in facts["workers"]
-    ]
-    shown = {"workers": rows, "count": facts["worker_count"], "pattern_workers": facts["pattern_workers"]}
-    queue, count, patterns = facts["queue"], facts["worker_count"], facts["pattern_workers"]
-    if not count and not patterns:
-        verdict: Verdict = "blocks" if not facts["running"] else "note"
+    queue, now, found = facts["queue"], facts["now"], servers_of(facts)
+    silent = {one.name: one.seen for one in found if one.is_silent(now)}
+    alive = [one for one in found if not one.is_silent(now)]
+    taking = [one for one in alive if not one.quiet]
+    rows = [msgspec.structs.asdict(one) | {"silent": one.is_silent(now)} for one in found]
+    shown: dict[str, object] = {"workers": rows, "count": len(alive), "silent": len(silent)}
+    shown["pattern_workers"] = facts["pattern_workers"]
+    if taking:
+        return _taking(facts, taking, silent, shown)
+    start = f"holdfast worker -q {quote(queue)}{_flags(facts)}"
+    if alive:
+        text = f"All workers of queue {queue} are quiet: they take no jobs until they are resumed."
         return Check(
-            "workers",
-            verdict,
-            f"No worker is known to work for queue {queue}.",
-            shown,
-            f"holdfast worker -q {quote(queue)}{_flags(facts)}",
+            "workers", "blocks", text, shown, _command(facts, "workers resume", *(one.name for one in alive))
         )
-    taking = [row for row in rows if not row["quiet"]]
-    if count and not taking and not patterns:
-        return Check(
-            "workers",
-            "blocks",
-            f"All workers of queue {queue} are quiet: they take no jobs until they are resumed.",
-            shown,
-            _command(facts, "workers resume", *(row["name"] for row in rows)),
+    if silent:
+        whose = "its only worker is" if len(silent) == 1 else "all of its workers are"
+        text = f"No worker takes jobs of queue {queue}: {whose} frozen, gone, or cannot reach the store; {silence(silent, now)}."
+        return Check("workers", "blocks", text, shown, start)
+    if facts["pattern_workers"] and "patterned" not in facts:  # an older core
+        text = (
+            f"No worker names queue {queue}; {facts['pattern_workers']} work by patterns that may match it."
         )
-    free = sum(max(whole(row["slots"]) - whole(row["busy"]), 0) for row in taking)
-    text = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {queue}, with {free} {'slot' if free == 1 else 'slots'} free"
-    if patterns:
-        text += f"; {patterns} more work by patterns that may match it"
-    busy = bool(count) and not patterns and free == 0
-    return Check("workers", "blocks" if busy else "fine", text + ".", {**shown, "free": free})
+        return Check("workers", "note", text, shown)
+    verdict: Verdict = "note" if facts["running"] else "blocks"
+    return Check("workers", verdict, f"No worker is known to work for queue {queue}.", shown, start)
+
+
+def _taking(
+    facts: Facts, taking: Sequence[Server], silent: Mapping[str, int], shown: dict[str, object]
+) -> Check:
+    """Return the check of a queue whose jobs some workers take."""
+    free = sum(max(one.slots - one.busy, 0) for one in taking)
+    count = len(taking)
+    text = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {facts['queue']}, with {free} {'slot' if free == 1 else 'slots'} free"
+    if silent:
+        text += f"; {silence(silent, facts['now'])}"
+    return Check("workers", "fine" if free else "blocks", text + ".", {**shown, "free": free})
 
 
 def _place(facts: Facts) -> Check | None:
@@ -317,6 +337,9 @@ def _lease(facts: Facts) -> Check | None:
     worker, now, end = facts["worker"], facts["now"], facts.get("lease_end", 0)
     running = f"{worker} has had it for {span(now - facts['popped'])}"
     seen = f", and was last seen {span(now - facts['worker_seen'])} ago" if "worker_seen" in facts else ""
+    if seen and now - facts["worker_seen"] > SILENT_MS:
+        running = f"{running}, and is silent: it is frozen, gone, or cannot reach the store"
+        seen = f" (last seen {span(now - facts['worker_seen'])} ago, {utc(facts['worker_seen'])})"
     if facts["noticed"]:
         text = f"{worker} lost its lease; the job is handed out again in {span(end - now)}." if end > now else (
             f"{worker} lost its lease; the next pop hands the job out again."

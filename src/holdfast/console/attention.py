@@ -6,13 +6,12 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from holdfast.client.serving import SILENT_MS
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.workers import WorkerFacts
 from holdfast.models import Counts
 from holdfast.printable import one_line
 
-SILENT_MS: Final = 30_000
-"""A worker sends a heartbeat every ten seconds; one silent for longer than this counts as gone."""
 _SILENT_PROGRAM: Final = 120_000
 """A program that pops by itself sends one a minute."""
 Severity = Literal["urgent", "warning", "note"]

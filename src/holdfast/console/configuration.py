@@ -7,15 +7,16 @@ import msgspec
 
 from holdfast.client.descriptors import AnyClient, PlanMethod
 from holdfast.client.patterns import QueuePriorityPattern, identifiers_command, priorities_command
+from holdfast.client.queue_names import REST, divide_by_rules, resolve_queue_names
 from holdfast.commands.admin import PatternFacts, Patterns
 from holdfast.commands.queues import QueueNames
 from holdfast.console.actions import by, configure
-from holdfast.console.fleet import identifiers_of, rules_of
+from holdfast.console.fleet import rules_of
 from holdfast.console.namespace_queries import Settings, settings
+from holdfast.console.queries import identifiers_of
 from holdfast.errors import UsageError, WrongState
 from holdfast.settings import check_name
 from holdfast.wire.plans import Plan, Planner
-from holdfast.work.queues.patterns import REST, divide_by_rules, resolve_queue_names
 
 
 class SettingChange(msgspec.Struct, frozen=True):

@@ -8,18 +8,18 @@ import msgspec
 
 from holdfast.client.descriptors import AnyClient, PlanMethod
 from holdfast.client.patterns import QueuePriorityPattern
-from holdfast.client.reasons import whole
+from holdfast.client.queue_names import Fallbacks, divide_by_rules, is_plain, resolve_queue_names
+from holdfast.client.serving import takes, whole
 from holdfast.codecs import decode
 from holdfast.commands.admin import Info, PatternFacts, Patterns
 from holdfast.commands.queues import QueueNames
 from holdfast.commands.workers import WorkerFacts, WorkerJobs
 from holdfast.console.attention import is_silent, silent_ms
-from holdfast.console.queries import Page, all_workers, checked_limit, queues_of
+from holdfast.console.queries import Page, all_workers, checked_limit, identifiers_of, queues_of
 from holdfast.errors import CodecError
 from holdfast.models import Counts
 from holdfast.settings import check_whole
 from holdfast.wire.plans import Plan, Planner, counts_of
-from holdfast.work.queues.patterns import Fallbacks, divide_by_rules, is_plain, resolve_queue_names
 
 MOST_ASKED: Final = 100
 """Of so many queues that a worker asks the counts are read."""
@@ -168,19 +168,6 @@ def _lease_counts(ask: Planner) -> Plan[tuple[Counter[str], Counter[str], bool]]
 # The queues of a worker.
 
 
-def identifiers_of(facts: PatternFacts) -> dict[str, tuple[str, ...]]:
-    """Return the patterns of each queue identifier; none for one that cannot be read."""
-    return {name: texts_of(raw) for name, raw in facts.identifiers.items()}
-
-
-def texts_of(raw: str) -> tuple[str, ...]:
-    """Return a JSON list of texts, () for anything else."""
-    try:
-        return tuple(msgspec.json.decode(raw.encode(), type=list[str]))
-    except (msgspec.MsgspecError, UnicodeError):
-        return ()
-
-
 def rules_of(facts: PatternFacts) -> list[QueuePriorityPattern]:
     """Return the rules of the order of queues, without those that cannot be read."""
     found: list[QueuePriorityPattern] = []
@@ -196,7 +183,7 @@ def rules_of(facts: PatternFacts) -> list[QueuePriorityPattern]:
 
 def serves(worker: WorkerRow, queue: str, identifiers: Mapping[str, Sequence[str]]) -> bool:
     """Return whether a worker takes jobs of a queue, by the names and patterns that it reports."""
-    return queue in resolve_queue_names(Fallbacks(identifiers, worker.host), [queue], worker.queues)
+    return takes(worker.queues, queue, identifiers, worker.host)
 
 
 def steps_of(

@@ -94,9 +94,10 @@ def _held(calls: Calls) -> Plan[list[HeldJob]]:
 def queues(facts: DoctorFacts) -> Finding:
     """Count the jobs that were looked at."""
     waiting = sum(counts.waiting for counts in facts.queues)
+    silent = sum(is_silent(worker, facts.now) for worker in facts.workers)
     text = (
         f"{quantity(len(facts.queues), 'queue')} with {waiting} waiting and {len(facts.held)} leased jobs, "
-        f"{quantity(len(facts.workers), 'worker')}"
+        f"{quantity(len(facts.workers) - silent, 'worker')}" + (f" and {silent} silent" if silent else "")
     )
     if facts.is_whole:
         return Finding("queues", "ok", f"{text}.")

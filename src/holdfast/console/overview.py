@@ -22,8 +22,9 @@ from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
 class Overview(msgspec.Struct, frozen=True):
     """The counts of all queues together, what needs attention, the busiest queues, and the groups of the latest failures.
 
-    `snoozed` are findings that operators have snoozed; `attention` leaves them out. `versions` counts the workers that are not
-    silent by their version.
+    `snoozed` are findings that operators have snoozed; `attention` leaves them out. `workers` and `slots` are those of workers
+    that are not silent, `silent` counts the others; `busy` slots run a job by the leases of this moment. `versions` counts the
+    workers that are not silent by their version.
     """
 
     now_ms: int
@@ -40,6 +41,7 @@ class Overview(msgspec.Struct, frozen=True):
     failures: tuple[FailureGroup, ...]
     snoozed: tuple[Snoozed, ...] = ()
     versions: Mapping[str, int] = {}
+    silent: int = 0
 
     @property
     def sentence(self) -> str:
@@ -76,21 +78,25 @@ def overview(ask: Planner, now_ms: int, flags: str = "", most: int = 12) -> Plan
     found = yield from _found(ask, NamespaceFacts(now_ms, flags, counts, workers, lost, groups))
     shown, snoozed = divided(found, (yield from snoozes(ask)), now_ms)
     busiest = sorted(counts, key=lambda one: (-(one.running + one.waiting + one.failed), one.name))
+    totals = {name: sum(getattr(one, name) for one in counts) for name in _TOTALED}
+    alive = [worker for worker in workers if not is_silent(worker, now_ms)]
+    slots = sum(number_of(worker, "slots") for worker in alive)
     return Overview(
         now_ms,
-        {name: sum(getattr(one, name) for one in counts) for name in _TOTALED},
+        totals,
         len(counts),
         len(groups),
         sum(group.trend[-1] for group in groups),
-        len(workers),
-        sum(number_of(worker, "slots") for worker in workers),
-        sum(number_of(worker, "busy") for worker in workers),
+        len(alive),
+        slots,
+        min(totals["running"], slots),
         len(tracked.entries),
         tuple(_gathered(shown)),
         tuple(busiest[:most]),
         tuple(groups[:most]),
         tuple(snoozed),
         versions_of(workers, now_ms),
+        len(workers) - len(alive),
     )
 
 

@@ -10,6 +10,8 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from holdfast.client.serving import names_in, takes
+from holdfast.commands.admin import Info, PatternFacts, Patterns
 from holdfast.commands.failures import START
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.queues import (
@@ -23,6 +25,7 @@ from holdfast.commands.queues import (
 )
 from holdfast.commands.views import ListSet, Minutes, Tallies
 from holdfast.commands.workers import MAX_ROWS, HeldJob, WorkerFacts, WorkerJobs, Workers
+from holdfast.console.attention import is_silent
 from holdfast.console.filters import glob
 from holdfast.console.unknown import unknown
 from holdfast.errors import UsageError
@@ -130,8 +133,18 @@ def series_of(lines: Sequence[Tallies]) -> tuple[Series, ...]:
     return tuple(found)
 
 
+class SilentWorker(msgspec.Struct, frozen=True, gc=False):
+    """A worker that sends no heartbeats any more, and when it was seen last."""
+
+    name: str
+    seen_ms: int
+
+
 class QueueDetail(msgspec.Struct, frozen=True):
-    """One queue: its counts, the statistics of a day, what happened lately, its throttle, and who works for it."""
+    """One queue: its counts, the statistics of a day, what happened lately, its throttle, and who works for it.
+
+    `workers` take its jobs; those that are quiet or silent do not.
+    """
 
     counts: Counts
     day_ms: int
@@ -140,6 +153,8 @@ class QueueDetail(msgspec.Struct, frozen=True):
     throttle: ThrottleFacts
     options: Mapping[str, int]
     workers: tuple[str, ...]
+    quiet_workers: tuple[str, ...] = ()
+    silent_workers: tuple[SilentWorker, ...] = ()
 
     @property
     def drains_in(self) -> float | None:
@@ -160,19 +175,48 @@ def queue(ask: Planner, name: str, day_ms: int, since_ms: int) -> Plan[QueueDeta
     lines = yield from ask(Minutes(name, since_ms))
     throttle = yield from ask(ThrottleGet(OWN_THROTTLE + name))
     options = yield from ask(QueueGet(name))
-    found = yield from workers_for(ask, name)
-    return QueueDetail(counts, day_ms, stats, series_of(lines), throttle, options, found)
+    now = (yield from ask(Info())).now_ms
+    found = (yield from servers_of(ask, (yield from all_workers(ask)), (name,), now))[name]
+    return QueueDetail(
+        counts, day_ms, stats, series_of(lines), throttle, options, found.taking, found.quiet, found.silent
+    )
 
 
-def workers_for(ask: Planner, queue: str) -> Plan[tuple[str, ...]]:
-    """Return the names of the workers that take jobs of a queue, as they report it."""
-    everybody = yield from all_workers(ask)
-    return tuple(worker.name for worker in everybody if serves(worker, queue))
+class Servers(msgspec.Struct, frozen=True):
+    """The workers of a queue: those that take its jobs, quiet ones, and silent ones, the last one first."""
+
+    taking: tuple[str, ...] = ()
+    quiet: tuple[str, ...] = ()
+    silent: tuple[SilentWorker, ...] = ()
 
 
-def serves(worker: WorkerFacts, queue: str) -> bool:
-    """Return whether a worker reports a queue, or a pattern that may match it."""
-    return any(glob(name)(queue) for name in queues_of(worker) if not name.startswith("!"))
+def servers_of(
+    ask: Planner, everybody: Sequence[WorkerFacts], queues: Sequence[str], now_ms: int
+) -> Plan[dict[str, Servers]]:
+    """Return the workers of each of these queues, by the names and patterns that they report."""
+    lists = {one.name: queues_of(one) for one in everybody}
+    identifiers: Mapping[str, Sequence[str]] = {}
+    if any(name.startswith(("@", "!@")) for names in lists.values() for name in names):
+        identifiers = identifiers_of((yield from ask(Patterns())))
+    found: dict[str, Servers] = {}
+    for queue in queues:
+        mine = [
+            one
+            for one in everybody
+            if lists[one.name] and takes(lists[one.name], queue, identifiers, one.facts.get("host", ""))
+        ]
+        alive = [one for one in mine if not is_silent(one, now_ms)]
+        found[queue] = Servers(
+            tuple(one.name for one in alive if not one.quiet),
+            tuple(one.name for one in alive if one.quiet),
+            tuple(SilentWorker(one.name, one.seen_ms) for one in mine if is_silent(one, now_ms)),
+        )
+    return found
+
+
+def identifiers_of(facts: PatternFacts) -> dict[str, tuple[str, ...]]:
+    """Return the patterns of each queue identifier; none for one that cannot be read."""
+    return {name: names_in(raw) for name, raw in facts.identifiers.items()}
 
 
 def queues_of(worker: WorkerFacts) -> list[str]:

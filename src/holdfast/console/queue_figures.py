@@ -16,7 +16,7 @@ from holdfast.console.charts import Steps, added, period, steps
 from holdfast.console.filter_values import Exact
 from holdfast.console.filters import parse
 from holdfast.console.namespace_queries import Place
-from holdfast.console.queries import Page, Series, all_workers, checked_limit, series_of, serves
+from holdfast.console.queries import Page, Series, all_workers, checked_limit, series_of, servers_of
 from holdfast.console.search import search
 from holdfast.errors import HoldfastError
 from holdfast.models import Counts, Sample, Stats
@@ -81,10 +81,9 @@ def figures_of(ask: Planner, shard: Shard, counts: Sequence[Counts], now_ms: int
     found = yield from asked(shard, commands)
     everybody = yield from all_workers(ask)
     lines, stats = found[: len(counts)], found[len(counts) :]
+    servers = yield from servers_of(ask, everybody, [one.name for one in counts], now_ms)
     return [
-        _figures(
-            one, series_of(some), day.wait, sum(serves(worker, one.name) for worker in everybody), now_ms
-        )
+        _figures(one, series_of(some), day.wait, len(servers[one.name].taking), now_ms)
         for one, some, day in zip(counts, lines, stats, strict=True)
     ]
 

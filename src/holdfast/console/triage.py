@@ -4,14 +4,11 @@ Each rule reads a bounded number of things beside the facts that both have.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from shlex import quote
-from typing import Final, NamedTuple
+from typing import Final
 
-import msgspec
-
-from holdfast.client.reasons import argument, span
-from holdfast.commands.admin import Patterns
+from holdfast.client.reasons import argument, silence, span
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import Operations
@@ -22,11 +19,10 @@ from holdfast.commands.workers import WorkerFacts
 from holdfast.console.attention import Attention, Found, NamespaceFacts, Severity, is_silent, quantity
 from holdfast.console.filter_values import Exact
 from holdfast.console.operations import operation_of
-from holdfast.console.queries import queues_of
+from holdfast.console.queries import Servers, servers_of
 from holdfast.models import Counts
 from holdfast.printable import one_line
 from holdfast.wire.plans import Plan, Planner, all_failure_groups
-from holdfast.work.queues.patterns import resolve_queue_names
 
 _MINUTE, _DAY = 60_000, 86_400_000
 _LONG_ENDED: Final = 5 * _MINUTE
@@ -45,25 +41,28 @@ _NEXT: Final = 64
 
 def no_worker(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
     """Look for queues in which jobs wait and from which no worker takes jobs."""
-    serving = yield from _serving(ask, facts)
+    servers = yield from _servers(ask, facts)
     programs = sum("queues" not in worker.facts for worker in _alive(facts))
     found = [
-        _unserved(facts, one, serving.quiet.get(one.name, ""), programs)
+        _unserved(facts, one, servers[one.name], programs)
         for one in facts.queues
-        if one.waiting and not one.paused and one.name not in serving.names
+        if one.waiting and not one.paused and not servers[one.name].taking
     ]
     return Found("Every queue in which jobs wait has a worker.", found)
 
 
-def _unserved(facts: NamespaceFacts, one: Counts, quiet: str, programs: int) -> Attention:
+def _unserved(facts: NamespaceFacts, one: Counts, servers: Servers, programs: int) -> Attention:
     age = facts.now - _oldest(one)
     text = f"{_waits(one.waiting)}, the first for {span(age)}, and "
-    if quiet:
+    command = f"holdfast worker -q {quote(one.name)}{facts.flags}"
+    if servers.quiet:
         text += "its workers are quiet: they take no jobs until they are resumed"
-        command = f"holdfast workers resume{facts.flags} {argument(quiet)}"
+        command = f"holdfast workers resume{facts.flags} {argument(servers.quiet[0])}"
+    elif servers.silent:
+        seen = {worker.name: worker.seen_ms for worker in servers.silent}
+        text += f"no worker takes from this queue; {silence(seen, facts.now)}"
     else:
         text += "no worker takes from this queue"
-        command = f"holdfast worker -q {quote(one.name)}{facts.flags}"
     if programs:
         text += f"; programs that pop jobs by themselves ({programs}) may serve it"
     severity: Severity = "note" if programs or age < _MINUTE else "urgent"
@@ -77,8 +76,9 @@ def _oldest(one: Counts) -> int:
 
 def waiting_long(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
     """Look for queues whose next job has waited for a minute although workers take from them."""
-    serving = yield from _serving(ask, facts)
-    return Found("No job waits long where workers take jobs.", list(_backlogs(facts, serving.names)))
+    servers = yield from _servers(ask, facts)
+    served = {name for name, one in servers.items() if one.taking}
+    return Found("No job waits long where workers take jobs.", list(_backlogs(facts, served)))
 
 
 def _backlogs(facts: NamespaceFacts, served: set[str]) -> Iterator[Attention]:
@@ -91,49 +91,14 @@ def _backlogs(facts: NamespaceFacts, served: set[str]) -> Iterator[Attention]:
             yield Attention("warning", "waiting-long", one.name, text, command, jobs=one.waiting)
 
 
-class _Serving(NamedTuple):
-    """The queues from which living workers take jobs, and a quiet one for each queue that has quiet ones alone."""
-
-    names: set[str]
-    quiet: Mapping[str, str]
-
-
 def _alive(facts: NamespaceFacts) -> list[WorkerFacts]:
     return [worker for worker in facts.workers if not worker.quiet and not is_silent(worker, facts.now)]
 
 
-def _serving(ask: Planner, facts: NamespaceFacts) -> Plan[_Serving]:
+def _servers(ask: Planner, facts: NamespaceFacts) -> Plan[dict[str, Servers]]:
+    """Return the workers of the queues in which jobs wait."""
     waiting = [one.name for one in facts.queues if one.waiting]
-    known = [worker for worker in facts.workers if not is_silent(worker, facts.now)]
-    mapping: dict[str, list[str]] = {}
-    if waiting and any("@" in worker.facts.get("queues", "") for worker in known):
-        patterns = yield from ask(Patterns())
-        mapping = {name: _names(raw) for name, raw in patterns.identifiers.items()}
-    takes = {tuple(queues_of(worker)) for worker in known if not worker.quiet}
-    names = set(_resolved(mapping, waiting, takes))
-    quiet = {
-        queue: worker.name
-        for worker in known
-        if worker.quiet
-        for queue in _resolved(mapping, waiting, [queues_of(worker)])
-        if queue not in names
-    }
-    return _Serving(names, quiet)
-
-
-def _resolved(
-    mapping: dict[str, list[str]], names: Sequence[str], lists: Iterable[Sequence[str]]
-) -> Iterator[str]:
-    for patterns in lists:
-        yield from resolve_queue_names(mapping, names, patterns)
-
-
-def _names(raw: str) -> list[str]:
-    """Return a list of names that was stored as JSON, an empty one for anything else."""
-    try:
-        return msgspec.json.decode(raw.encode(), type=list[str])
-    except (msgspec.MsgspecError, UnicodeEncodeError):
-        return []
+    return (yield from servers_of(ask, facts.workers, waiting, facts.now))
 
 
 def paused(_: Planner, facts: NamespaceFacts) -> Plan[Found]:
@@ -247,10 +212,10 @@ def _full_throttle(ask: Planner, facts: NamespaceFacts, name: str, one: Throttle
 def recurring(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
     """Look for recurring jobs that put more than runs, and for those that are late."""
     having = [one for one in facts.queues if one.recurring and not one.paused][:_QUEUES]
-    serving = yield from _serving(ask, facts)
+    servers = yield from _servers(ask, facts)
     found: list[Attention] = []
     for one in having:
-        if one.waiting > MANY and one.name in serving.names:
+        if one.waiting > MANY and servers[one.name].taking:
             found += yield from _flood(ask, facts, one)
         page = yield from ask(ListSet("recurring", one.name, None, 1))
         for jid, late in ((entry.member, facts.now - float(entry.score)) for entry in page.entries):

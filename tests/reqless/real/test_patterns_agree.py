@@ -10,8 +10,8 @@ import pytest
 from packages import HERE, environment
 from reference import PACKAGE
 
+from holdfast.client.queue_names import prioritize_queues, resolve_queue_names
 from holdfast.queue_resolvers import QueuePriorityPattern
-from holdfast.work.queues.patterns import prioritize_queues, resolve_queue_names
 
 NAMES = ["a", "b", "ab", "abc", "ba", "c", "x-a", "x-b"]
 STARS = ["*", "a*", "*b", "x-*", "*a*", "a*c"]

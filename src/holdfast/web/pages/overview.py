@@ -17,6 +17,7 @@ from holdfast.console.marks import Mark
 from holdfast.console.overview import Overview, number_of
 from holdfast.console.queue_figures import MOST, QueueFigures
 from holdfast.models import Sample
+from holdfast.settings import MAX_BATCH
 from holdfast.web.context import Context
 from holdfast.web.formatting import duration
 from holdfast.web.views import ActionRoute, Body, Done, Repeal, View
@@ -66,7 +67,7 @@ class Tracked(msgspec.Struct, frozen=True):
 
 
 class WorkerUse(msgspec.Struct, frozen=True):
-    """A worker as the overview shows it: how many of its slots are busy, and whether it sends no heartbeats.
+    """A worker as the overview shows it: in how many of its slots a job runs, and whether it sends no heartbeats.
 
     From `silent_ms` on it is silent, unless it sends one before.
     """
@@ -104,6 +105,7 @@ async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
     steps = await console.throughput([one.name for one in found.queues], query.range)
     shown = found.queues[:_QUEUES]
     workers = await console.workers(limit=_WORKERS)
+    running = {one.name: one.running for one in (await console.fleet(limit=MAX_BATCH)).workers.rows}
     tracked = await console.tracked("", limit=_TRACKED)
     return OverviewPage(
         found.now_ms,
@@ -114,7 +116,7 @@ async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
         tuple(await console.queue_figures(shown)),
         tuple(sorted(found.failures, key=lambda one: (-one.count, one.name))[:_GROUPS]),
         _tracked(ctx.site.mask.within(tracked)),
-        tuple(_use(one, found.now_ms) for one in workers.rows),
+        tuple(_use(one, running.get(one.name, 0), found.now_ms) for one in workers.rows),
         steps,
         await console.waits([one.name for one in shown]),
         query,
@@ -122,9 +124,9 @@ async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
     )
 
 
-def _use(worker: WorkerFacts, now_ms: int) -> WorkerUse:
-    slots, busy = number_of(worker, "slots"), number_of(worker, "busy")
-    return WorkerUse(worker, slots, busy, is_silent(worker, now_ms), silent_ms(worker))
+def _use(worker: WorkerFacts, running: int, now_ms: int) -> WorkerUse:
+    slots = number_of(worker, "slots")
+    return WorkerUse(worker, slots, min(running, slots), is_silent(worker, now_ms), silent_ms(worker))
 
 
 def _tracked(found: TrackedPage) -> Tracked:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from holdfast.client.handles import Job, Queue
+from holdfast.client.queue_names import is_plain
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease
 from holdfast.errors import LeaseLost, TransportError, UsageError
@@ -15,7 +16,6 @@ from holdfast.work.parent.child import Place
 from holdfast.work.parent.presence import resumable
 from holdfast.work.performing.chain import Mixable, own_middleware
 from holdfast.work.performing.surroundings import Surroundings, make_importable
-from holdfast.work.queues.patterns import is_plain
 from holdfast.work.queues.reserving import check_reserver, name_of, names_of, reserves_itself
 from holdfast.work.queues.routing import PatternResolver, TransformingQueueResolver
 from holdfast.work.settings import Own, Pool, WorkerSettings

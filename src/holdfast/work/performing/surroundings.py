@@ -9,6 +9,7 @@ from holdfast.client.aio import AsyncClient
 from holdfast.client.handles import AsyncJob, Job
 from holdfast.client.jobs.callbacks import settling
 from holdfast.client.jobs.verbs import JobVerbs
+from holdfast.client.queue_names import is_plain
 from holdfast.client.sync import Client
 from holdfast.code.allowed import AllowList
 from holdfast.code.current import not_lost
@@ -20,7 +21,6 @@ from holdfast.work.performing.chain import Chain
 from holdfast.work.performing.perform import Performer
 from holdfast.work.performing.sandboxes import Home
 from holdfast.work.process_state import Title
-from holdfast.work.queues.patterns import is_plain
 from holdfast.work.queues.reserving import listed
 from holdfast.work.settings import ONE_SLOT, WorkerSettings, own_of
 from holdfast.work.startup import search_first

@@ -9,12 +9,12 @@ from typing import Final, Generic, Protocol, TypeVar
 import msgspec
 
 from holdfast.client.patterns import QueuePriorityPattern
+from holdfast.client.queue_names import Fallbacks, is_plain, prioritize_queues, resolve_queue_names
 from holdfast.client.sync import Client
 from holdfast.errors import TransportError, UsageError
 from holdfast.settings import MAX_WHOLE, check_callable, check_list, check_queue, check_whole
 from holdfast.wire.shards import Shard
 from holdfast.work.parent.presence import Resuming, refuse_a_second, resumable
-from holdfast.work.queues.patterns import Fallbacks, is_plain, prioritize_queues, resolve_queue_names
 from holdfast.work.queues.reserving import KINDS
 from holdfast.work.queues.route import AGAIN, Reserver, Resolves, Route
 from holdfast.work.settings import Taking, WorkerSettings, own_of

@@ -112,13 +112,15 @@ function M.holds(ctx, worker, first, last)
   return call("ZRANGE", ctx.keys.held .. worker, last, first, "BYSCORE", "REV")
 end
 
--- The workers seen last, at most `count`: {name, last seen, quiet, queues, slots, busy}.
+-- The workers seen last, at most `count`: {name, last seen, quiet, queues, slots, busy, host}.
 function M.newest(ctx, count)
   local names, rows = call("ZRANGE", ctx.keys.workers, 0, count - 1, "REV", "WITHSCORES"), {}
   for i = 1, #names, 2 do
-    local facts = call("HMGET", ctx.keys.worker_facts .. names[i], QUIET, "queues", "slots", "busy")
+    local facts = call("HMGET", ctx.keys.worker_facts .. names[i], QUIET, "queues", "slots", "busy", "host")
     if tonumber(names[i + 1]) < horizon(ctx) then break end
-    rows[#rows + 1] = { names[i], names[i + 1], facts[1] and 1 or 0, facts[2] or "", facts[3] or "1", facts[4] or "0" }
+    rows[#rows + 1] = {
+      names[i], names[i + 1], facts[1] and 1 or 0, facts[2] or "", facts[3] or "1", facts[4] or "0", facts[5] or "",
+    }
   end
   return rows
 end

@@ -1,6 +1,7 @@
 -- surroundings: what a job that is not over stands in: its queue, its throttles, its
 -- place, and who works there.
 local definition = require("nouns.throttle_definition")
+local patterns = require("nouns.patterns")
 local pauses = require("nouns.pause")
 local job = require("nouns.job")
 local queues = require("nouns.queue")
@@ -44,30 +45,33 @@ local function place_of(ctx, queue, jid, r)
 end
 
 -- Of the workers seen last: those that name the queue (name, seen, quiet, slots, busy), how
--- many these are, how many work by patterns, which the core does not know how to read.
+-- many these are, and those that work by patterns, with what they take and their machine,
+-- for the core does not know how to read that; and whether one of them names an identifier.
 local function workers_of(ctx, queue)
-  local rows, count, by_pattern = {}, 0, 0
+  local rows, count, patterned, named = {}, 0, {}, false
   for _, facts in ipairs(worker.newest(ctx, LOOKED_AT)) do
     local served = facts[4]
     if find(served, '"' .. queue.name .. '"', 1, true) then
       count = count + 1
       if count <= WORKERS then rows[count] = { facts[1], facts[2], facts[3], facts[5], facts[6] } end
     elseif find(served, "[*@]") then
-      by_pattern = by_pattern + 1
+      patterned[#patterned + 1] = { facts[1], facts[2], facts[3], facts[5], facts[6], served, facts[7] }
+      named = named or find(served, "@", 1, true)
     end
   end
-  return rows, count, by_pattern
+  return rows, count, patterned, named
 end
 
 -- As (name, value) pairs.
 function M.of(ctx, queue, jid, r)
   local _, flags, limit = queues.control(queue)
   local rank, higher = place_of(ctx, queue, jid, r)
-  local rows, count, by_pattern = workers_of(ctx, queue)
+  local rows, count, patterned, named = workers_of(ctx, queue)
   local found = {
     "queue_limit", limit, "waiting", call("ZCARD", queue.waiting), "running", call("ZCARD", queue.leases),
     "lost", call("ZCOUNT", queue.leases, "-inf", ctx.now), "throttles", throttles_of(ctx, queue, jid, r),
-    "workers", rows, "worker_count", count, "pattern_workers", by_pattern,
+    "workers", rows, "worker_count", count, "pattern_workers", #patterned,
+    "patterned", patterned, "identifiers", named and patterns.identifiers(ctx) or {},
   }
   local pause, n = pauses.record(ctx, queue, flags), #found
   if pause then found[n + 1], found[n + 2] = "pause", pause end

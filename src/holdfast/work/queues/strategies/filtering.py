@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.client.patterns import QueuePriorityPattern
+from holdfast.client.queue_names import prioritize_queues, resolve_queue_names
 from holdfast.settings import check_list
-from holdfast.work.queues.patterns import prioritize_queues, resolve_queue_names
 from holdfast.work.queues.reserving import name_of
 
 
