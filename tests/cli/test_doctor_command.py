@@ -279,7 +279,7 @@ def facts(config: dict[str, str] | None = None, **info: str) -> StoreFacts:
         (eviction(facts(maxmemory_policy="allkeys-lru")), "bad", "deletes jobs"),
         (eviction(facts(maxmemory_policy="volatile-ttl")), "warn", "deletes results"),
         (memory(facts(used_memory="50000000", maxmemory="100000000")), "ok", "50.0 MB used, 50% of maxmemory"),
-        (memory(facts(used_memory="80000000", maxmemory="100000000")), "warn", "80%"),
+        (memory(facts(used_memory="80000000", maxmemory="100000000")), "bad", "almost full: 80.0 MB used, 80%"),
         (memory(facts(used_memory="95000000", maxmemory="100000000")), "bad", "95%"),
         (memory(facts(used_memory="2000000000", maxmemory="9000000000", mem_fragmentation_ratio="1.8")), "note", "1.80"),
         (memory(facts(used_memory="1", total_system_memory="8000000000")), "note", "8.0 GB, without maxmemory"),

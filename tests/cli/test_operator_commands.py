@@ -418,8 +418,7 @@ def test_the_audit_log_is_paged_filtered_and_followed(
 
 def test_stats_begin_with_what_needs_attention(client: Client, run: Any, read: Any) -> None:
     client.queues["o.t:h er"].put("jobs.send")
-    first, finding, command, *_ = run("stats").stdout.splitlines()
-    assert first == "One thing wants a look."
+    finding, command, *_ = run("stats").stdout.splitlines()
     assert finding.startswith("note: queue o.t:h er: 1 job waits, the first for ")
     assert command.startswith("  holdfast worker -q 'o.t:h er' --url ")
     [found] = read("stats")["attention"]
@@ -434,7 +433,18 @@ def test_two_findings_that_one_command_helps_are_shown_once(client: Client, run:
     clock.advance(minutes=10)
     shown = run("stats").stdout
     assert shown.count("holdfast worker -q q") == 1
-    assert shown.startswith("One thing wants a look; the first is urgent.")
+    assert shown.startswith("urgent: queue q: ")
+
+
+def test_every_finding_is_reachable_where_many_are_of_one_kind(client: Client, run: Any, read: Any) -> None:
+    for number in range(12):
+        client.queues[f"q{number}"].put("jobs.send")
+    shown = run("stats").stdout
+    assert shown.startswith("note: 12 queues with waiting jobs and no worker: q0, q1, q2 and 9 more")
+    assert "and 11 more findings; --all shows each" in shown
+    shown = run("stats", "--all").stdout
+    assert all(f"note: queue q{number}: 1 job waits" in shown for number in range(12))
+    assert len(read("stats", "--all")["attention"]) == 12
 
 
 # All of them.

@@ -188,41 +188,47 @@ _TODAY: Final = ("popped", "completed", "failures", "retried", "lost", "failed")
 
 @examples("holdfast stats", "holdfast stats --watch 5", "holdfast stats statsd --host metrics.local")
 @click.group(invoke_without_command=True)
+@click.option("--all", "each", is_flag=True, help="Show each finding, also where many are of one kind.")
 @watch_option
 @store_options
 @json_option
 @click.pass_context
-def stats(context: click.Context, watch: float | None, place: Place, as_json: bool) -> None:
+def stats(context: click.Context, each: bool, watch: float | None, place: Place, as_json: bool) -> None:
     """Show what needs attention, the jobs in each queue by state, and what happened there since midnight UTC.
 
     What needs attention comes first, the most urgent thing on top, with a command that helps. The second table counts runs:
     popped, completed, failures, retried (after an exception), lost (the lease). Failed are the jobs that failed today and
     still are. Run and wait are averages. JSON: also `attention`, a list of `severity` (urgent, warning, note), `kind`,
-    `subject`, `text`, `command`, `count` (how many things it stands for), `jobs` (how many jobs it is about) and `since`. What is
-    snoozed or muted is left out.
+    `subject`, `text`, `command`, `also` (another command), `details`, `count` (how many things it stands for), `jobs` (how many jobs it is about) and `since`;
+    and `store`, how full its memory is and what fills it. What is snoozed or muted is left out.
     """
     if context.invoked_subcommand is not None:
-        names = ("url", "namespace", "wait", "as_json", "watch")
+        names = ("url", "namespace", "wait", "as_json", "watch", "each")
         if any(context.get_parameter_source(name) == ParameterSource.COMMANDLINE for name in names):
             raise UsageError(f"the options of {context.invoked_subcommand} follow its name")
         return
     with place.client(must_exist=True) as client:
-        repeat(watch, lambda: _show(client, as_json))
+        repeat(watch, lambda: _show(client, each, as_json))
 
 
-def _show(client: Client, as_json: bool) -> None:
-    seen, found = Console(client).overview(), figures_of(client)
+def _show(client: Client, each: bool, as_json: bool) -> None:
+    seen, found = Console(client).overview(each=each), figures_of(client)
     if as_json:
         attention = [plain(one) for one in seen.attention]
-        print_json({**found.as_dict(), "attention": attention})
+        print_json({**found.as_dict(), "attention": attention, "store": plain(seen.store)})
         return
-    echo_text(seen.sentence)
-    for one in seen.attention[:MOST_SHOWN]:
+    if not seen.attention:
+        echo_text(seen.sentence)
+    shown = seen.attention if each else seen.attention[:MOST_SHOWN]
+    for one in shown:
         echo_wrapped(one_line(f"{one.severity}: {one.sentence}"))
-        if one.command:
-            echo_text(f"  {one.command}")
-    if len(seen.attention) > MOST_SHOWN:
-        click.echo(f"and {counted(len(seen.attention) - MOST_SHOWN, 'more finding')}; --json shows all")
+        for line in one.details:
+            echo_wrapped(one_line(f"- {line}"))
+        for command in filter(None, (one.command, one.also)):
+            echo_text(f"  {command}")
+    more = seen.finding_count - len(shown)
+    if more:
+        click.echo(f"and {counted(more, 'more finding')}; --all shows each")
     if seen.snoozed:
         click.echo(f"{counted(len(seen.snoozed), 'finding')} snoozed")
     _print_text(found)

@@ -23,6 +23,7 @@ class Attention(msgspec.Struct, frozen=True):
 
     `kind` is one of KINDS. One that stands for more of its kind (`count`) has the first subject, and their names as text.
     `jobs` is how many jobs it is about, 0 if that is not what it is about; `since_ms` when it began, 0 if that is not known.
+    `also` is another command that helps; `details` are more lines of evidence.
     """
 
     severity: Severity
@@ -33,6 +34,8 @@ class Attention(msgspec.Struct, frozen=True):
     count: int = 1
     jobs: int = 0
     since_ms: int = 0
+    also: str = ""
+    details: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -63,6 +66,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     "recurring-late": Kind("recurring job", "recurring jobs that are late"),
     "recurring-flood": Kind("recurring job", "recurring jobs that put more than runs"),
     "operation": Kind("operation", "operations whose program is gone"),
+    "store-memory": Kind("store", "stores that are almost full"),
+    "store-persistence": Kind("store", "stores that do not save what they promise"),
+    "store-eviction": Kind("store", "stores that delete keys"),
+    "store-replication": Kind("store", "stores whose replicas are behind"),
+    "store-unknown": Kind("store", "stores of which little is known"),
 }
 
 

@@ -86,10 +86,10 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
         return _now(ask)
 
     @PlanMethod
-    def overview(self, ask: Planner, most: int = 12) -> Plan[Overview]:
-        """Counts of everything, what needs attention, most urgent first, and the `most` busiest queues and latest groups."""
+    def overview(self, ask: Planner, most: int = 12, *, each: bool = False) -> Plan[Overview]:
+        """Counts of everything, what needs attention (`each`: not gathered by kind), the `most` busiest queues and latest groups."""
         size = check_whole("most", most, 0, 10_000)
-        return (yield from overview(ask, (yield from _now(ask)), self.flags, size))
+        return (yield from overview(ask, self._client.shard, (yield from _now(ask)), size, each))
 
     @PlanMethod
     def snoozes(self, ask: Planner) -> Plan[tuple[Snooze, ...]]:
@@ -102,7 +102,8 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
 
         `about` is a kind of finding, or a noun (`failure group`) for all kinds about that; a subject of "" is any. Raises UsageError, UnknownName.
         """
-        return (yield from snoozed(ask, self.actor, (yield from _now(ask)), about, subject, seconds))
+        now, shard = (yield from _now(ask)), self._client.shard
+        return (yield from snoozed(ask, shard, self.actor, now, about, subject, seconds))
 
     @PlanMethod
     def unsnooze(self, ask: Planner, about: str, subject: str = "") -> Plan[bool]:
@@ -113,7 +114,10 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
     def metrics(self, ask: Planner, most_queues: int = MOST_QUEUES) -> Plan[list[Metric]]:
         """The figures for monitoring, with series of their own for at most so many queues."""
         found = yield from figures(
-            ask, (yield from _now(ask)), check_whole("most_queues", most_queues, 0, 10_000)
+            ask,
+            self._client.shard,
+            (yield from _now(ask)),
+            check_whole("most_queues", most_queues, 0, 10_000),
         )
         return metrics(found)
 

@@ -16,8 +16,10 @@ from holdfast.commands.workers import WorkerFacts
 from holdfast.console.attention import is_silent
 from holdfast.console.overview import number_of
 from holdfast.console.queries import Throttle, all_workers, throttles
+from holdfast.console.store_health import StoreMemory, store_memory
 from holdfast.models import Counts, Stats
 from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
+from holdfast.wire.shards import Shard
 
 MOST_QUEUES: Final = 200
 MOST_GROUPS: Final = 50
@@ -55,9 +57,10 @@ class Figures(msgspec.Struct, frozen=True):
     groups: Sequence[FailureGroup]
     throttles: Sequence[Throttle]
     workers: Sequence[WorkerFacts]
+    store: StoreMemory
 
 
-def figures(ask: Planner, now_ms: int, most_queues: int = MOST_QUEUES) -> Plan[Figures]:
+def figures(ask: Planner, shard: Shard, now_ms: int, most_queues: int = MOST_QUEUES) -> Plan[Figures]:
     """Read the figures: two calls for each of the largest queues, one for each throttle, a few for the rest."""
     counts = yield from all_counts(ask)
     stats: dict[str, Stats] = {}
@@ -69,7 +72,8 @@ def figures(ask: Planner, now_ms: int, most_queues: int = MOST_QUEUES) -> Plan[F
     groups = yield from all_failure_groups(ask)
     page = yield from throttles(ask, "", MOST_THROTTLES)
     workers = yield from all_workers(ask)
-    return Figures(now_ms, counts, stats, tallies, groups, page.rows[:MOST_THROTTLES], workers)
+    store = yield from store_memory(shard)
+    return Figures(now_ms, counts, stats, tallies, groups, page.rows[:MOST_THROTTLES], workers, store)
 
 
 def largest(counts: Sequence[Counts], most: int) -> list[str]:
@@ -89,6 +93,7 @@ def metrics(found: Figures) -> list[Metric]:
         _of_groups(found.groups),
         *_of_throttles(found.throttles),
         *_of_workers(found.workers, found.now_ms),
+        *_of_store(found.store),
     ]
 
 
@@ -168,6 +173,16 @@ def _of_throttles(found: Sequence[Throttle]) -> Iterator[Metric]:
         maximum.add((one.id,), one.facts.maximum)
         pending.add((one.id,), one.facts.pending)
     yield from (used, maximum, pending)
+
+
+def _of_store(found: StoreMemory) -> Iterator[Metric]:
+    """Return how full the store is; metrics without a sample where that is not known."""
+    for name, meaning, value in (
+        ("holdfast_store_memory_bytes", "Memory that the store uses.", found.used),
+        ("holdfast_store_memory_limit_bytes", "maxmemory of the store, 0 without one.", found.limit),
+        ("holdfast_store_full", "1 if the store refuses puts for want of memory.", int(found.is_full)),
+    ):
+        yield Metric(name, meaning, "gauge", (), {(): value} if found.is_known else {})
 
 
 def _of_workers(workers: Sequence[WorkerFacts], now_ms: int) -> Iterator[Metric]:

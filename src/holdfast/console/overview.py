@@ -12,16 +12,19 @@ from holdfast.commands.workers import WorkerFacts
 from holdfast.console.attention import KINDS, ORDER, Attention, NamespaceFacts, is_silent
 from holdfast.console.queries import all_workers, held
 from holdfast.console.snooze import GROUP, Snooze, Snoozed, add, divided, snoozes
+from holdfast.console.store_health import StoreMemory, store_health
 from holdfast.console.triage import RULES
 from holdfast.errors import UnknownName, UsageError
 from holdfast.models import Counts
 from holdfast.settings import check_milliseconds
 from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
+from holdfast.wire.shards import Shard
 
 
 class Overview(msgspec.Struct, frozen=True):
     """The counts of all queues together, what needs attention, the busiest queues, and the groups of the latest failures.
 
+    Of many findings of one kind `attention` has one that stands for all, unless each was asked for; `finding_count` counts each.
     `snoozed` are findings that operators have snoozed; `attention` leaves them out. `workers` and `slots` are those of workers
     that are not silent, `silent` counts the others; `busy` slots run a job by the leases of this moment. `versions` counts the
     workers that are not silent by their version.
@@ -42,18 +45,18 @@ class Overview(msgspec.Struct, frozen=True):
     snoozed: tuple[Snoozed, ...] = ()
     versions: Mapping[str, int] = {}
     silent: int = 0
+    store: StoreMemory = StoreMemory(False)
+    finding_count: int = 0
 
     @property
     def sentence(self) -> str:
-        """One sentence that says how it goes."""
-        count = len(self.attention)
-        if not self.queue_count:
-            return "There are no queues yet."
-        if not count:
-            return "Nothing needs you."
-        things = "one thing wants" if count == 1 else f"{count} things want"
-        urgent = any(one.severity == "urgent" for one in self.attention)
-        return f"{things.capitalize()} a look" + ("; the first is urgent." if urgent else ".")
+        """The most urgent finding in words, and how many others there are."""
+        if not self.attention:
+            return "Nothing needs you." if self.queue_count else "There are no queues yet."
+        first = self.attention[0]
+        more = self.finding_count - first.count
+        others = f" {more} more finding{'s' if more > 1 else ''}." if more else ""
+        return f"{first.sentence[0].upper()}{first.sentence[1:]}.{others}"
 
 
 _TOTALED: Final = (
@@ -68,14 +71,15 @@ _TOTALED: Final = (
 )
 
 
-def overview(ask: Planner, now_ms: int, flags: str = "", most: int = 12) -> Plan[Overview]:
-    """Return the overview, of at most `most` queues and groups. It reads the counts of all queues, and no job."""
+def overview(ask: Planner, shard: Shard, now_ms: int, most: int = 12, each: bool = False) -> Plan[Overview]:
+    """Return the overview, of at most `most` queues and groups; `each`: many findings of one kind are not gathered."""
     counts = yield from all_counts(ask)
     groups = yield from all_failure_groups(ask)
     workers = yield from all_workers(ask)
     tracked = yield from ask(ListSet("tracked", "", None, 512))
     lost = yield from _lost(ask, workers, now_ms)
-    found = yield from _found(ask, NamespaceFacts(now_ms, flags, counts, workers, lost, groups))
+    facts = NamespaceFacts(now_ms, shard.settings.flags, counts, workers, lost, groups)
+    store, found = yield from _found(ask, shard, facts)
     shown, snoozed = divided(found, (yield from snoozes(ask)), now_ms)
     busiest = sorted(counts, key=lambda one: (-(one.running + one.waiting + one.failed), one.name))
     totals = {name: sum(getattr(one, name) for one in counts) for name in _TOTALED}
@@ -91,12 +95,14 @@ def overview(ask: Planner, now_ms: int, flags: str = "", most: int = 12) -> Plan
         slots,
         min(totals["running"], slots),
         len(tracked.entries),
-        tuple(_gathered(shown)),
+        tuple(shown if each else _gathered(shown)),
         tuple(busiest[:most]),
         tuple(groups[:most]),
         tuple(snoozed),
         versions_of(workers, now_ms),
         len(workers) - len(alive),
+        store,
+        len(shown),
     )
 
 
@@ -106,7 +112,9 @@ def versions_of(workers: Sequence[WorkerFacts], now_ms: int) -> dict[str, int]:
     return dict(sorted(Counter(version for version in alive if version).items()))
 
 
-def snoozed(ask: Planner, who: str, now_ms: int, about: str, subject: str, seconds: float) -> Plan[Snooze]:
+def snoozed(
+    ask: Planner, shard: Shard, who: str, now_ms: int, about: str, subject: str, seconds: float
+) -> Plan[Snooze]:
     """Snooze findings of a kind, or all about a noun, on one subject ("": any), for so many seconds (0: until they grow).
 
     Raises UsageError, UnknownName if there is nothing of that kind; failure groups can be muted before they need attention.
@@ -118,7 +126,7 @@ def snoozed(ask: Planner, who: str, now_ms: int, about: str, subject: str, secon
     groups = (yield from all_failure_groups(ask)) if about == GROUP and subject else []
     jobs = next((one.count for one in groups if one.name == subject), 0)
     if not jobs:
-        found = [one for one in (yield from _findings(ask, now_ms)) if made.is_about(one)]
+        found = [one for one in (yield from _findings(ask, shard, now_ms)) if made.is_about(one)]
         if not found:
             raise UnknownName(f"nothing about {about} {subject:.200} needs attention")
         first = min(ORDER.index(one.severity) for one in found)
@@ -129,20 +137,22 @@ def snoozed(ask: Planner, who: str, now_ms: int, about: str, subject: str, secon
     return made
 
 
-def _findings(ask: Planner, now_ms: int) -> Plan[list[Attention]]:
+def _findings(ask: Planner, shard: Shard, now_ms: int) -> Plan[list[Attention]]:
     """Return all that needs attention, the most urgent first, snoozed or not."""
     counts = yield from all_counts(ask)
     groups = yield from all_failure_groups(ask)
     workers = yield from all_workers(ask)
     lost = yield from _lost(ask, workers, now_ms)
-    return (yield from _found(ask, NamespaceFacts(now_ms, "", counts, workers, lost, groups)))
+    facts = NamespaceFacts(now_ms, "", counts, workers, lost, groups)
+    return (yield from _found(ask, shard, facts))[1]
 
 
-def _found(ask: Planner, facts: NamespaceFacts) -> Plan[list[Attention]]:
-    found: list[Attention] = []
+def _found(ask: Planner, shard: Shard, facts: NamespaceFacts) -> Plan[tuple[StoreMemory, list[Attention]]]:
+    """Return how full the store is, and all that needs attention, the most urgent first."""
+    store, found = yield from store_health(ask, shard, facts.queues)
     for rule in RULES.values():
         found += (yield from rule(ask, facts)).attention
-    return _once(sorted(found, key=lambda one: ORDER.index(one.severity)))
+    return store, _once(sorted(found, key=lambda one: ORDER.index(one.severity)))
 
 
 _TOGETHER: Final = 3

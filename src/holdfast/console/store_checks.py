@@ -15,11 +15,13 @@ PINGS: Final = 50
 _CLOCK_READS: Final = 5
 _SLOW_ENTRIES: Final = 128
 _SECTIONS: Final[tuple[Call, ...]] = tuple(
-    ("INFO", name) for name in ("server", "memory", "persistence", "replication")
+    ("INFO", name) for name in ("server", "memory", "persistence", "replication", "stats", "errorstats")
 )
 _SETTINGS: Final = ("appendfsync", "save", "slowlog-log-slower-than")
 _DAY: Final = 86_400.0
 _MEGABYTE: Final = 1_000_000
+ALMOST_FULL: Final = 0.8
+"""From this part of its memory on a store needs attention."""
 
 
 class StoreFacts(msgspec.Struct, frozen=True):
@@ -35,6 +37,12 @@ class StoreFacts(msgspec.Struct, frozen=True):
             return float(self.info.get(name, "0"))
         except ValueError:
             return 0.0
+
+    @property
+    def refused(self) -> int:
+        """How many calls the store has refused for want of memory since it started."""
+        count = self.info.get("errorstat_OOM", "").partition("count=")[2].partition(",")[0]
+        return int(count) if count.isdecimal() else 0
 
 
 def store_facts(calls: Calls) -> Plan[StoreFacts]:
@@ -135,13 +143,16 @@ def memory(facts: StoreFacts, flags: str = "") -> Finding:
     used, limit = facts.number("used_memory"), facts.number("maxmemory")
     whole = facts.number("total_system_memory")
     ratio = facts.number("mem_fragmentation_ratio")
-    share = used / (limit or whole or used or 1)
-    of_what = f"maxmemory {_size(limit)}" if limit else f"the machine's {_size(whole)}, without maxmemory"
-    shown = f"{_size(used)} used, {share:.0%} of {of_what}; fragmentation {ratio:.2f}"
-    if share >= 0.75:
-        text_ = f"{shown}. A full store refuses puts: purge what nobody needs, or raise maxmemory."
-        command = f"holdfast queues list --sort waiting{flags}"
-        return Finding("memory", "bad" if share >= 0.9 else "warn", text_, command)
+    share = memory_share(facts)
+    of_what = (
+        f"maxmemory {size_text(limit)}" if limit else f"the machine's {size_text(whole)}, without maxmemory"
+    )
+    shown = f"{size_text(used)} used, {share:.0%} of {of_what}; fragmentation {ratio:.2f}"
+    if share >= ALMOST_FULL:
+        refused = f" {facts.refused} calls were refused since it started." if facts.refused else ""
+        now = "The store is full and refuses puts" if is_full(facts) else "The store is almost full"
+        text_ = f"{now}: {shown}.{refused} Cancel what nobody needs, or raise maxmemory."
+        return Finding("memory", "bad", text_, f"holdfast stats{flags}")
     if ratio > 1.5 and used > 100 * _MEGABYTE:
         return Finding("memory", "note", f"{shown}.", "redis-cli CONFIG SET activedefrag yes")
     if not limit:
@@ -154,7 +165,22 @@ def memory(facts: StoreFacts, flags: str = "") -> Finding:
     return Finding("memory", "ok", f"{shown}.")
 
 
-def _size(count: float) -> str:
+def memory_share(facts: StoreFacts) -> float:
+    """Return the part of the store's memory that is used: of maxmemory, or without it of the machine's."""
+    used = facts.number("used_memory")
+    return used / (facts.number("maxmemory") or facts.number("total_system_memory") or used or 1)
+
+
+def is_full(facts: StoreFacts) -> bool:
+    """Return whether the store refuses puts now: what counts for its limit is above that."""
+    limit = facts.number("maxmemory")
+    return 0 < limit <= facts.number("used_memory") - facts.number("mem_not_counted_for_evict")
+
+
+def size_text(count: float) -> str:
+    """Return a number of bytes as text: `20.0 kB`, `1.5 MB`."""
+    if 0 < count < _MEGABYTE:
+        return f"{count / 1000:.1f} kB"
     if count >= 1000 * _MEGABYTE:
         return f"{count / 1000 / _MEGABYTE:.1f} GB"
     return f"{count / _MEGABYTE:.1f} MB"

@@ -271,15 +271,26 @@ def surge_text(group: FailureGroup) -> str:
 
 def _failing(facts: NamespaceFacts, group: FailureGroup) -> Iterator[Attention]:
     command = f"holdfast failed show{facts.flags} {argument(group.name)}"
-    size = {"jobs": group.count, "since_ms": group.first_ms}
     if is_surge(group.trend):
-        yield Attention("urgent", "surge", group.name, surge_text(group), command, **size)
+        yield Attention(
+            "urgent",
+            "surge",
+            group.name,
+            surge_text(group),
+            command,
+            jobs=group.count,
+            since_ms=group.first_ms,
+        )
     elif group.name.endswith("-NotAllowed") and group.count:
         text = f"{quantity(group.count, 'job')} name code that their workers may not run"
-        yield Attention("warning", "not-allowed", group.name, text, command, **size)
+        yield Attention(
+            "warning", "not-allowed", group.name, text, command, jobs=group.count, since_ms=group.first_ms
+        )
     elif group.count > _MANY_FAILURES:
         text = f"{group.count} failed jobs are there until they are retried or cancelled"
-        yield Attention("warning", "many-failures", group.name, text, command, **size)
+        yield Attention(
+            "warning", "many-failures", group.name, text, command, jobs=group.count, since_ms=group.first_ms
+        )
 
 
 def operations(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -31,9 +31,10 @@ _WORKERS: Final = 8
 
 
 class OverviewQuery(msgspec.Struct, frozen=True):
-    """The period of the charts: 90m, 24h, 7d, or FROM-TO in epoch seconds."""
+    """The period of the charts (90m, 24h, 7d, or FROM-TO in epoch seconds), and `all` for each finding."""
 
     range: str = "90m"
+    findings: Literal["", "all"] = ""
 
 
 class Remedy(msgspec.Struct, frozen=True):
@@ -100,7 +101,8 @@ class OverviewPage(msgspec.Struct, frozen=True):
 async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
     """Return the overview. It reads the figures of the busiest queues, and of jobs only the tracked ones."""
     console = ctx.console
-    found = await console.overview(MOST)
+    each = query.findings == "all"
+    found = await console.overview(MOST, each=each)
     ctx.now_ms = found.now_ms
     steps = await console.throughput([one.name for one in found.queues], query.range)
     shown = found.queues[:_QUEUES]
@@ -112,7 +114,7 @@ async def overview(ctx: Context, query: OverviewQuery) -> OverviewPage:
         _sentence(found, steps),
         msgspec.structs.replace(found, queues=(), failures=(), snoozed=found.snoozed[:_SNOOZED]),
         min((one.next_ms for one in found.queues if one.next_ms), default=0),
-        tuple(_finding(ctx, one) for one in found.attention[:_FINDINGS]),
+        tuple(_finding(ctx, one) for one in found.attention[: None if each else _FINDINGS]),
         tuple(await console.queue_figures(shown)),
         tuple(sorted(found.failures, key=lambda one: (-one.count, one.name))[:_GROUPS]),
         _tracked(ctx.site.mask.within(tracked)),
@@ -134,24 +136,20 @@ def _tracked(found: TrackedPage) -> Tracked:
     return Tracked(tuple(one.job for one in found.rows), tuple(states), found.total)
 
 
-_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _QUIET: Final = 4
 """Minutes without a popped job, while some wait, after which the first sentence says so."""
 
 
 def _sentence(found: Overview, steps: Steps) -> str:
-    """Return one sentence: how it goes, and how many things need attention."""
-    if not found.queue_count:
-        return "There are no queues yet."
-    count = len(found.attention)
-    number = dict(enumerate(_NUMBERS)).get(count, str(count))
-    wants = f"; {number} thing{'s want' if count > 1 else ' wants'} a look" if count else ""
+    """Return one sentence: the most urgent finding, or how it goes."""
+    if found.attention or not found.queue_count:
+        return found.sentence
     popped = steps.of("popped")
     quiet = next((at for at, value in enumerate(reversed(popped)) if value > 0), len(popped))
     minutes = quiet * steps.step_seconds // 60
     if found.totals["waiting"] and not found.totals["running"] and minutes >= _QUIET:
-        return f"Nothing has started for {minutes} minutes{wants}."
-    return f"Everything is moving{wants}."
+        return f"Nothing has started for {minutes} minutes."
+    return found.sentence
 
 
 _SECTIONS: Final[Mapping[str, str]] = {
@@ -161,6 +159,7 @@ _SECTIONS: Final[Mapping[str, str]] = {
     "throttle": "throttles",
     "recurring job": "recurring",
     "operation": "operations",
+    "store": "about",
 }
 """The section of the application that shows each noun."""
 _TABS: Final = {"stalled": "stalled", "no-worker": "waiting", "waiting-long": "waiting"}
@@ -170,6 +169,8 @@ def _finding(ctx: Context, one: Attention) -> Finding:
     noun, together = KINDS[one.kind]
     section = _SECTIONS[noun]
     if one.count > 1:
+        return Finding(one, noun, together, ctx.url(f"/{section}"))
+    if noun == "store":
         return Finding(one, noun, together, ctx.url(f"/{section}"))
     tab = _TABS.get(one.kind, "")
     return Finding(one, noun, together, ctx.url(ctx.path(section, one.subject), tab=tab), _remedy(one))
