@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
@@ -101,7 +101,7 @@ def create_wsgi_app(client: object = None, **options: Unpack[AppOptions]) -> Any
 
     Pages ask for new numbers every few seconds (`live="poll"`), because each open stream would keep a thread of the server.
     """
-    from a2wsgi import ASGIMiddleware
+    from holdfast.web.wsgi import WsgiApplication
 
     given: AppOptions = {"live": "poll", **options}
-    return ASGIMiddleware(cast("Any", create_app(client, **given)))
+    return WsgiApplication(create_app(client, **given))

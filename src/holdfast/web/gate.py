@@ -19,6 +19,7 @@ from holdfast.web.parts import part_of, place_of
 
 MOST_BYTES: Final = 1 << 20
 _MOST_QUERY: Final = 8000
+_MOST_DIGITS: Final = 18
 _SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+){1,20}")
 LOOPBACK: Final = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -95,9 +96,13 @@ def refused_by(
         )
     if len(scope.get("query_string", b"")) > _MOST_QUERY:
         return refusal(scope, 414, f"The query of the URL is longer than {_MOST_QUERY} characters.")
-    size = headers.get("content-length", "0")
-    if not size.isdecimal() or int(size) > most:
+    size = headers.get("content-length") or "0"  # WSGI may have it empty
+    if not size.isascii() or not size.isdecimal():
+        return refusal(scope, 400, f"Content-Length: expected a number of bytes, got {size!r:.80}.")
+    if len(size) > _MOST_DIGITS or int(size) > most:
         return refusal(scope, 413, f"The body is larger than {most:,} bytes.")
+    if "wsgi_environ" in scope and "transfer-encoding" in headers and "content-length" not in headers:
+        return refusal(scope, 411, "Under WSGI the body of a request needs a Content-Length.")
     part = part_of(place_of(scope))
     is_for_programs = part in ("gateway", "topics") or part not in options.parts  # nothing is there
     if is_cross_site(scope["method"], scope["scheme"], headers, is_for_programs):
@@ -169,7 +174,7 @@ def refusal(scope: Scope, status: int, sentence: str) -> Response:
 
 _KINDS: Final[Mapping[int, str]] = {
     400: "holdfast:bad-request", 401: "holdfast:unauthorized", 403: "holdfast:forbidden", 404: "holdfast:not-found",
-    405: "holdfast:method-not-allowed", 413: "holdfast:too-large", 414: "holdfast:too-large", 415: "holdfast:not-json",
+    405: "holdfast:method-not-allowed", 411: "holdfast:bad-request", 413: "holdfast:too-large", 414: "holdfast:too-large", 415: "holdfast:not-json",
     429: "holdfast:too-many-requests", 503: "holdfast:store-unavailable",
 }  # fmt: skip
 """The types of problems that have none of their own, by their status."""

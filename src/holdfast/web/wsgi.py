@@ -1,0 +1,74 @@
+"""The application for servers of WSGI: what a request of theirs has to be before it can be one of ASGI."""
+
+import os
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote
+
+from a2wsgi import ASGIMiddleware
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from starlette.types import ASGIApp
+
+_MOST_DIGITS: Final = 18
+_LENGTH: Final = "HTTP_CONTENT-LENGTH"
+"""Becomes the header `content-length`, but is not taken for a number by a2wsgi, which would fail."""
+
+
+class WsgiApplication:
+    """A WSGI application around an ASGI application, which runs in an event loop in a thread of each process.
+
+    The thread is started by the first request: one of before a fork (`gunicorn --preload`) would be missing in the children.
+    """
+
+    def __init__(self, app: "ASGIApp") -> None:
+        self.app = app
+        self._middleware: ASGIMiddleware | None = None
+        self._pid = 0
+        self._lock = threading.Lock()
+
+    @property
+    def loop(self) -> "asyncio.AbstractEventLoop":
+        """The event loop of this process in which the application runs."""
+        return self._here().loop
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Respond to a request."""
+        return self._here()(cast("Any", _readable(environ)), start_response)
+
+    def _here(self) -> ASGIMiddleware:
+        with self._lock:
+            if self._middleware is None or self._pid != os.getpid():
+                self._middleware, self._pid = ASGIMiddleware(cast("Any", self.app)), os.getpid()
+            return self._middleware
+
+
+def _readable(environ: dict[str, Any]) -> dict[str, Any]:
+    """Return a request as a2wsgi can read it; what is wrong with it is left to the gate, which refuses it."""
+    found = dict(environ)
+    length = found.pop("CONTENT_LENGTH", "") or ""  # empty, or missing: no body
+    if length and (not length.isascii() or not length.isdecimal() or len(length) > _MOST_DIGITS):
+        found[_LENGTH] = length
+    elif length:
+        found["CONTENT_LENGTH"] = length
+    elif not found.get("HTTP_TRANSFER_ENCODING"):
+        found.pop("CONTENT_TYPE", None)  # wsgiref says text/plain of what has none
+    for name in ("SCRIPT_NAME", "PATH_INFO"):
+        found[name] = _as_utf8(found.get(name) or "")
+    found["QUERY_STRING"] = quote((found.get("QUERY_STRING") or "").encode("latin-1"), safe=_AS_IT_IS)
+    if found.get(
+        "REMOTE_ADDR"
+    ):  # without a port a2wsgi drops the address, and everybody would be of this machine
+        found["REMOTE_PORT"] = found.get("REMOTE_PORT") or "0"
+    return found
+
+
+_AS_IT_IS: Final = "".join(chr(code) for code in range(33, 127))
+
+
+def _as_utf8(path: str) -> str:
+    """Return a path of WSGI, whose characters stand for bytes, with those that are not UTF-8 replaced."""
+    return path.encode("latin-1").decode(errors="replace").encode().decode("latin-1")
