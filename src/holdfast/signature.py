@@ -32,11 +32,13 @@ def signature(secret: bytes, body: bytes, seconds: int | None = None) -> str:
 def read_secret(path: Path) -> bytes:
     """Return the secret in a file, without the line end behind it.
 
-    Raises UsageError if there is none, or if every user of this machine may read it; OSError.
+    Raises UsageError if there is none, if every user of this machine may read it, or its group may write it; OSError.
     """
     with path.open("rb") as file:
-        if path.stat().st_mode & 0o007:
-            raise UsageError(f"{path}: every user of this machine may read or write it; chmod 600 it")
+        if path.stat().st_mode & 0o027:
+            raise UsageError(
+                f"{path}: its group may write it, or every user of this machine may read it; chmod 600 it"
+            )
         secret = file.read(_MOST_SECRET + 1).rstrip(b"\r\n")
     if not secret or len(secret) > _MOST_SECRET:
         raise UsageError(f"{path}: expected a secret of 1 to {_MOST_SECRET} bytes")

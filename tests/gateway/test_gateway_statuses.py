@@ -147,12 +147,19 @@ def test_429_for_too_many_requests_that_wait(verbs: Verbs, monkeypatch: pytest.M
         assert verbs.post(verb, **fields).status_code == 200
 
 
-def test_429_for_too_many_wrong_tokens(verbs: Verbs) -> None:
+def test_429_for_too_many_unknown_tokens_which_bars_neither_right_nor_ended_nor_missing_ones(
+    verbs: Verbs,
+) -> None:
+    for _ in range(6):  # ended ones do not count
+        assert verbs.post("queues", "old").status_code == 401
     statuses = [verbs.post("queues", "wrong").status_code for _ in range(6)]
     assert statuses == [401] * 4 + [429] * 2
-    found = verbs.post("queues", "ada")
+    found = verbs.post("queues", "wrong")
     assert kind(found) == (429, "holdfast:too-many-requests")
     assert int(found.headers["retry-after"]) > 0
+    assert verbs.post("queues", "ada").status_code == 200
+    assert verbs.post("queues", "old").status_code == 401
+    assert verbs.http.post("/v1/queues", json={}).status_code == 401
 
 
 def test_503_while_the_store_does_not_respond(namespace: str) -> None:

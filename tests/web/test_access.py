@@ -1,10 +1,12 @@
 """Who may use the application: hosts, other sites, roles, links, passwords, tokens, a server in front."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
@@ -12,7 +14,15 @@ from starlette.testclient import TestClient
 
 from holdfast import Client, UsageError
 from holdfast.web import User, auth, create_app
-from holdfast.web.credentials import TRIES, Credentials, hash_password, hash_token, parsed_users, read_users
+from holdfast.web.credentials import (
+    TRIES,
+    Credentials,
+    TooMany,
+    hash_password,
+    hash_token,
+    parsed_users,
+    read_users,
+)
 from holdfast.web.gate import is_cross_site
 from holdfast.web.sessions import Sessions
 
@@ -158,16 +168,103 @@ def test_a_session_of_another_secret_or_a_changed_one_is_none(client: Client) ->
     with TestClient(create_app(client, auth=auth.TokenLink(sessions))) as browser:
         browser.get(f"/login?token={sessions.link_token()}", follow_redirects=False)
         [(name, value)] = browser.cookies.items()
-        for forged in (value.replace("admin", "viewer"), value[:-1] + "0", "", "a.b.c.d"):
+        for forged in ("0" + value[1:], value[:-1] + "0", "", "a.b.c.d", "a.b.c.d.e"):
             browser.cookies.clear()
             browser.cookies.set(name, forged)
             assert browser.get("/api/v1/queues").status_code == 401, forged
 
 
-def test_a_link_that_is_too_old_is_refused() -> None:
-    sessions = Sessions(b"s" * 32)
+def test_a_link_that_is_too_old_or_of_another_server_is_refused() -> None:
+    sessions = Sessions(b"s" * 32, "first")
     assert not sessions.take_link(sessions.link_token(-1))
-    assert not Sessions(b"t" * 32).take_link(sessions.link_token())
+    assert not Sessions(b"t" * 32, "first").take_link(sessions.link_token())
+    assert not Sessions(b"s" * 32, "restarted").take_link(sessions.link_token())
+    assert Sessions(b"s" * 32, "first").take_link(sessions.link_token())
+
+
+# Sessions.
+
+
+def with_tokens(client: Client, lines: str, ended: Path | None = None) -> TestClient:
+    sessions = Sessions(b"s" * 32, ended=ended)
+    way = auth.Tokens(Credentials(parsed_users(lines, "users")), sessions)
+    return TestClient(create_app(client, auth=way), headers={"Sec-Fetch-Site": "same-origin"})
+
+
+def logged_in(browser: TestClient, token: str) -> str:
+    """Log in, and return the cookies of the session."""
+    assert browser.post("/login", data={"token": token}, follow_redirects=False).status_code == 303
+    return "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+
+
+def test_the_user_of_a_session_is_looked_up_at_each_request(client: Client) -> None:
+    line = f"ada:operator:{hash_token('first')}"
+    with with_tokens(client, line) as browser:
+        session = {"Cookie": logged_in(browser, "first")}
+    past, ahead = "2020-01-01", "2999-01-01"
+    for lines, read, pause in (
+        (f"{line}:{ahead}", 200, 200),
+        (line.replace("operator", "viewer"), 200, 403),
+        (line.replace("operator", "worker"), 401, 401),
+        (f"ada:operator:{hash_token('second')}", 401, 401),
+        (f"{line}:{past}", 401, 401),
+        (f"eve:operator:{hash_token('first')}", 401, 401),
+        (f"{line}::queues=mail", 401, 401),
+    ):
+        with with_tokens(client, lines) as browser:
+            assert browser.get("/api/v1/queues", headers=session).status_code == read, lines
+            assert browser.post(PAUSE, json={"name": ["q"]}, headers=session).status_code == pause, lines
+
+
+def test_a_session_of_a_token_is_none_where_links_log_in_and_the_other_way_round(client: Client) -> None:
+    line = f"local:admin:{hash_token('first')}"
+    with with_tokens(client, line) as browser:
+        of_token = {"Cookie": logged_in(browser, "first")}
+    sessions = Sessions(b"s" * 32)
+    with TestClient(create_app(client, auth=auth.TokenLink(sessions))) as browser:
+        assert browser.get("/api/v1/queues", headers=of_token).status_code == 401
+        browser.get(f"/login?token={sessions.link_token()}", follow_redirects=False)
+        of_link = {"Cookie": "; ".join(f"{name}={value}" for name, value in browser.cookies.items())}
+        assert browser.get("/api/v1/queues").status_code == 200
+    with with_tokens(client, line) as browser:
+        assert browser.get("/api/v1/queues", headers=of_link).status_code == 401
+
+
+def test_who_logs_out_is_logged_out_also_where_the_cookie_was_copied_to_and_after_a_restart(
+    client: Client, tmp_path: Path
+) -> None:
+    line, ended = f"ada:viewer:{hash_token('first')}", tmp_path / "web.ended"
+    with with_tokens(client, line, ended) as browser:
+        copied = {"Cookie": logged_in(browser, "first")}
+        assert browser.post("/logout", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+        assert browser.get("/logout").status_code in (404, 405)
+        assert browser.get("/api/v1/queues").status_code == 200
+        found = browser.post("/logout", headers={"Accept": "application/json"})
+        assert (found.json(), dict(browser.cookies)) == ({"logged_out": True}, {})
+        assert browser.get("/api/v1/queues", headers=copied).status_code == 401
+        other = {"Cookie": logged_in(browser, "first")}
+        assert browser.get("/api/v1/queues", headers=other).status_code == 200
+        browser.cookies.clear()
+    with with_tokens(client, line, ended) as browser:
+        assert browser.get("/api/v1/queues", headers=copied).status_code == 401
+        assert browser.get("/api/v1/queues", headers=other).status_code == 200
+    assert ended.stat().st_mode & 0o077 == 0
+
+
+def test_pages_have_a_button_to_log_out_where_there_is_a_session(browse: Browse, client: Client) -> None:
+    assert "Log out" not in browse().get("/queues").text
+    sessions = Sessions(b"s" * 32)
+    browser = browse(auth=auth.TokenLink(sessions))
+    browser.get(f"/login?token={sessions.link_token()}")
+    assert 'action="/logout"' in browser.get("/queues").text
+    found = browser.post("/logout", follow_redirects=False)
+    assert (found.status_code, "logged out" in found.text) == (200, True)
+    assert browser.get("/api/v1/queues").status_code == 401
+    with with_tokens(client, f"ada:viewer:{hash_token('first')}") as browser:
+        logged_in(browser, "first")
+        assert 'action="/logout"' in browser.get("/queues").text
+        found = browser.post("/logout", follow_redirects=False)
+        assert (found.status_code, found.headers["location"]) == (303, "/login")
 
 
 # Passwords and tokens.
@@ -177,6 +274,7 @@ USERS = f"""
 ada:admin:{hash_password("correct horse")}
 robot:viewer:{hash_token("t0ken")}
 gone:viewer:{hash_token("0ld")}:2020-01-01
+eva:viewer:{hash_password("battery staple")}
 """
 
 
@@ -190,13 +288,63 @@ def test_a_password_is_asked_for_and_checked(client: Client) -> None:
         assert browser.get("/api/v1/queues", auth=("eve", "correct horse")).status_code == 401
 
 
-def test_after_some_wrong_passwords_an_address_has_to_wait(client: Client) -> None:
-    app = create_app(client, auth=auth.Passwords(Credentials(parsed_users(USERS, "users"))))
+def test_after_some_wrong_passwords_a_name_has_to_wait_at_that_address_alone(client: Client) -> None:
+    way = auth.Passwords(Credentials(parsed_users(USERS, "users")))
+    app = create_app(client, auth=way, trusted_proxies=["testclient"])
+
+    def status(name: str, password: str, *forwarded: str) -> httpx.Response:
+        headers = [("X-Forwarded-For", one) for one in forwarded]
+        return browser.get("/api/v1/queues", auth=(name, password), headers=headers)
+
     with TestClient(app) as browser:
-        found = [browser.get("/api/v1/queues", auth=("ada", str(n))).status_code for n in range(TRIES)]
+        assert status("eva", "battery staple").status_code == 200
+        found = [status("ada", str(n)).status_code for n in range(TRIES)]
         assert found == [*[401] * (TRIES - 1), 429]
-        barred = browser.get("/api/v1/queues", auth=("ada", "correct horse"))
+        barred = status("ada", "correct horse")
         assert (barred.status_code, barred.headers["retry-after"]) == (429, "60")
+        for n in range(TRIES):
+            status("eva", str(n))
+        assert status("eva", "battery staple").status_code == 200  # it was right a moment ago
+        assert browser.get("/api/v1/queues", headers={"Authorization": "Bearer t0ken"}).status_code == 200
+        assert status("ada", "correct horse", "203.0.113.9").status_code == 200
+        found = [status("ada", str(n), f"203.0.113.{n}", "198.51.100.7").status_code for n in range(TRIES)]
+        assert (
+            found[-1] == 429
+        )  # what a client writes before the address that the server in front saw changes nothing
+        found = [status("ada", str(n), f"2001:db8::{n}").status_code for n in range(TRIES)]
+        assert found[-1] == 429  # a network is one customer
+        assert status("ada", "a", "2001:db8:0:1::1").status_code == 401
+
+
+def test_many_passwords_at_once_do_not_delay_others_and_leave_room_for_other_addresses() -> None:
+    credentials = Credentials(parsed_users(USERS, "users"))
+
+    async def tried(number: int, address: str) -> str:
+        try:
+            return str(await credentials.with_password(f"user-{number}", "wrong", address))
+        except TooMany as error:
+            return f"after {error.seconds:g}"
+
+    async def story() -> None:
+        flood = [asyncio.create_task(tried(number, "a")) for number in range(200)]
+        await asyncio.sleep(0)
+        refused = {task for task in flood if task.done()}
+        assert {task.result() for task in refused} == {"after 1"}
+        assert len(flood) - len(refused) < 60
+        turns = 0
+        right = asyncio.create_task(credentials.with_password("ada", "correct horse", "b"))
+        while not right.done():
+            await asyncio.sleep(0.001)  # the loop is free meanwhile
+            turns += 1
+        assert right.result() == User("ada", "admin")
+        assert turns > 20
+        assert {task.result() for task in flood if task.done()} >= {"after 1"}
+        same = [credentials.with_password("eva", "battery staple", "c") for _ in range(20)]
+        assert await asyncio.gather(*same) == [User("eva", "viewer")] * 20  # of a browser that loads a page
+        for task in flood:
+            task.cancel()
+
+    asyncio.run(story())
 
 
 def test_a_token_that_has_ended_is_refused(client: Client) -> None:
@@ -240,28 +388,66 @@ def test_a_users_file_that_all_may_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="chmod 600"):
         read_users(path)
     path.chmod(0o600)
-    assert set(read_users(path)) == {"ada", "robot", "gone"}
+    assert set(read_users(path)) == {"ada", "robot", "gone", "eva"}
+    path.chmod(0o640)
+    assert len(read_users(path)) == 4
+    path.chmod(0o660)
+    with pytest.raises(UsageError, match="its group may write it"):
+        read_users(path)
 
 
 # A server in front.
 
 
 def test_headers_of_a_server_in_front_count_only_from_its_address_and_with_its_secret(client: Client) -> None:
-    ways: list[tuple[Any, dict[str, str], int]] = [
-        (auth.Proxy(["testclient"]), {"X-Forwarded-User": "ada"}, 200),
-        (auth.Proxy(["10.0.0.1"]), {"X-Forwarded-User": "ada"}, 401),
-        (auth.Proxy(["testclient"]), {}, 401),
-        (auth.Proxy(["testclient"], secret="s"), {"X-Forwarded-User": "ada"}, 401),
-        (auth.Proxy(["testclient"], secret="s"), {"X-Forwarded-User": "ada", "X-Holdfast-Secret": "s"}, 200),
+    user, secret = ("X-Forwarded-User", "ada"), ("X-Holdfast-Secret", "s")
+    here = auth.Proxy(["testclient"], secret="s")
+    ways: list[tuple[Any, list[tuple[str, str]], int]] = [
+        (auth.Proxy(["10.0.0.1"]), [user], 401),
+        (here, [secret], 401),
+        (here, [user], 401),
+        (here, [user, ("X-Holdfast-Secret", "t")], 401),
+        (here, [user, secret], 200),
+        (here, [("X-Forwarded-User", "eve"), user, secret], 401),
+        (here, [user, ("X-Holdfast-Secret", "t"), secret], 401),
     ]
     for way, headers, status in ways:
         with TestClient(create_app(client, auth=way)) as browser:
-            assert browser.get("/api/v1/queues", headers=headers).status_code == status
+            assert browser.get("/api/v1/queues", headers=headers).status_code == status, headers
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1", "localhost"])
+def test_a_server_in_front_on_this_machine_needs_a_secret(address: str) -> None:
+    with pytest.raises(UsageError, match="give secret="):
+        auth.Proxy(["10.0.0.1", address])
+    assert auth.Proxy([address], secret="s") is not None
+
+
+@pytest.mark.parametrize(
+    "header", ["X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-IP", "Via"]
+)
+def test_what_a_server_in_front_passes_on_is_not_of_this_machine(browse: Browse, header: str) -> None:
+    found = browse().get("/api/v1/queues", headers={header: "127.0.0.1"})
+    assert (found.status_code, "server in front" in found.text) == (403, True)
+    sessions = Sessions(b"s" * 32)
+    link = f"/login?token={sessions.link_token()}"
+    browser = browse(auth=auth.TokenLink(sessions))
+    assert browser.get(link, headers={header: "127.0.0.1"}, follow_redirects=False).status_code == 401
+    assert browser.get(link, follow_redirects=False).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "host", ["[::1].evil.example", "[::1", "[::1]x:80", "127.0.0.1:80:80", "localhost]", "[]"]
+)
+def test_a_host_that_only_begins_like_a_name_of_this_machine_is_refused(web: TestClient, host: str) -> None:
+    assert web.get("/api/v1/queues", headers={"Host": host}).status_code == 403
+    assert web.get("/api/v1/queues", headers={"Host": "[::1]:5678"}).status_code == 200
 
 
 def test_a_server_in_front_gives_no_role_that_does_not_exist(client: Client) -> None:
-    with TestClient(create_app(client, auth=auth.Proxy(["testclient"]))) as browser:
+    with TestClient(create_app(client, auth=auth.Proxy(["testclient"], secret="s"))) as browser:
         headers = {"X-Forwarded-User": "ada", "X-Forwarded-Role": "root", "Sec-Fetch-Site": "same-origin"}
+        headers["X-Holdfast-Secret"] = "s"
         assert browser.post(PAUSE, json={"name": ["q"]}, headers=headers).status_code == 403
         headers["X-Forwarded-Role"] = "operator"
         assert browser.post(PAUSE, json={"name": ["q"]}, headers=headers).status_code == 200
@@ -279,7 +465,7 @@ def test_a_server_in_front_gives_no_role_that_does_not_exist(client: Client) -> 
 def test_a_prefix_that_a_trusted_server_in_front_removed_comes_before_every_link(
     browse: Browse, trusted: str, prefix: str, link: str
 ) -> None:
-    browser = browse(trusted_proxies=[trusted])
+    browser = browse(trusted_proxies=[trusted], auth=as_user("operator"))
     headers = {"X-Forwarded-Prefix": prefix}
     page = browser.get("/queues/q", headers=headers)
     assert (page.status_code, f'href="{link}"' in page.text) == (200, True)

@@ -207,10 +207,18 @@ def test_samples_give_every_page_something_to_show(client: Client) -> None:
 
 @pytest.mark.slow
 def test_behind_a_server_in_front_its_own_address_and_the_scheme_that_it_names_count(
-    web: Run, client: Client
+    web: Run, client: Client, tmp_path: Path
 ) -> None:
     client.queues["q"].put("K", {})
-    started = web("-L", "--auth", "proxy", "--proxy", "127.0.0.1")
+    refused = web("-L", "--auth", "proxy", "--proxy", "127.0.0.1")
+    assert (refused.returncode, "--proxy-secret-file" in refused.stderr) == (2, True)
+    file = tmp_path / "proxy.secret"
+    file.write_text("a secret of nginx")
+    file.chmod(0o600)
+    words = ["-L", "--auth", "proxy", "--proxy", "127.0.0.1", "--proxy-secret-file", str(file)]
+    assert "without spaces" in web(*words).stderr
+    file.write_text("secret-of-the-server-in-front\n")
+    started = web(*words)
     assert started.returncode == 0, started.stderr
     url = link_in(started.stdout)
     host = url.removeprefix("http://").rstrip("/")
@@ -220,6 +228,8 @@ def test_behind_a_server_in_front_its_own_address_and_the_scheme_that_it_names_c
         "X-Forwarded-User": "ada",
         "X-Forwarded-Role": "operator",
     }
+    assert httpx.get(f"{url}api/v1/queues", headers=forwarded).status_code == 401
+    forwarded["X-Holdfast-Secret"] = "secret-of-the-server-in-front"
     assert httpx.get(f"{url}api/v1/queues", headers=forwarded).status_code == 200
     for origin, status in ((f"https://{host}", 200), (f"http://{host}", 403)):
         headers = {**forwarded, "Origin": origin}

@@ -59,7 +59,6 @@ class DemoWeb:
     def link(self) -> str:
         """Wait until the server listens, and return a link that works once. Raises HoldfastError if it does not start."""
         from holdfast.web.serving import Folder
-        from holdfast.web.sessions import Sessions
 
         folder = Folder(self._directory)
         until = time.monotonic() + _PATIENCE
@@ -67,7 +66,7 @@ class DemoWeb:
             if self._process.poll() is not None or time.monotonic() > until:
                 raise HoldfastError("the web UI did not start")
             time.sleep(0.05)
-        return f"{found.url}login?token={Sessions(folder.secret()).link_token()}"
+        return f"{found.url}login?token={folder.sessions(found.server).link_token()}"
 
 
 def fill(client: Client, run: str) -> None:

@@ -41,6 +41,11 @@ PROXY: Final = click.option(
     metavar="ADDRESS",
     help="Address of a server in front whose headers are believed; may be repeated.",
 )
+PROXY_SECRET: Final = click.option(
+    "--proxy-secret-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File with the secret that the server in front sends as X-Holdfast-Secret; required where it runs on this machine.",
+)
 PREFIX: Final = click.option(
     "--prefix", default="", metavar="PATH", help="Path below which everything lies, such as /jobs."
 )

@@ -7,7 +7,7 @@ import platformdirs
 
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
-from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, USERS
+from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, PROXY_SECRET, USERS
 
 
 @examples(
@@ -26,6 +26,7 @@ from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, USERS
 @HOST
 @USERS
 @PROXY
+@PROXY_SECRET
 @HOSTS
 @PREFIX
 @store_options

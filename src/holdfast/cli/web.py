@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -15,10 +16,11 @@ import click
 from holdfast.cli import web_samples
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
-from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, USERS
+from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, PROXY_SECRET, USERS
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError, missing_extra
+from holdfast.signature import LEAST_SECRET, read_secret
 
 _PATIENCE: Final = 30.0
 _MODES: Final = ("token", "none", "basic", "bearer", "proxy")
@@ -67,6 +69,7 @@ _TOPICS_PORT: Final = 7171
     help="Read a password from standard input, print the secret for --users, and end.",
 )
 @PROXY
+@PROXY_SECRET
 @click.option(
     "--only",
     "parts",
@@ -162,22 +165,22 @@ def _show(folder: Any, as_json: bool) -> None:
             {
                 "running": found is not None,
                 "pid": found and found.pid,
-                "url": found and _link(folder, found.url),
+                "url": found and _link(folder, found.url, found.server),
             }
         )
     else:
         echo_text(
-            "the web UI does not run" if found is None else f"{_link(folder, found.url)}  pid {found.pid}"
+            "the web UI does not run"
+            if found is None
+            else f"{_link(folder, found.url, found.server)}  pid {found.pid}"
         )
     sys.exit(0 if found else 1)
 
 
-def _link(folder: Any, url: str) -> str:
-    """Return the URL to open: with a new token, if the server works with tokens."""
-    from holdfast.web.sessions import Sessions
-
+def _link(folder: Any, url: str, server: str) -> str:
+    """Return the URL to open: with a new token for this server, if it works with tokens."""
     uses_tokens = (folder.path / "web.token").exists()
-    return f"{url}login?token={Sessions(folder.secret()).link_token()}" if uses_tokens else url
+    return f"{url}login?token={folder.sessions(server).link_token()}" if uses_tokens else url
 
 
 def _stop(folder: Any, as_json: bool) -> None:
@@ -208,7 +211,7 @@ def _start(place: Place, folder: Any, options: dict[str, Any], as_json: bool) ->
             tail = folder.log.read_text(errors="replace").strip().splitlines()[-1:] or ["nothing was logged"]
             raise HoldfastError(f"the web UI did not start: {tail[0].removeprefix('holdfast: ')}")
         time.sleep(0.05)
-    _announce(_link(folder, found.url), found.pid, as_json, launch=not options["no_launch"])
+    _announce(_link(folder, found.url, found.server), found.pid, as_json, launch=not options["no_launch"])
 
 
 def _announce(url: str, pid: int, as_json: bool, *, launch: bool) -> None:
@@ -241,6 +244,10 @@ def _check(place: Place, options: dict[str, Any]) -> Any:
         )
     if mode == "proxy" and not options["proxy"]:
         raise UsageError("--auth proxy needs --proxy ADDRESS, the address of the server in front")
+    if options["proxy_secret_file"] is not None and mode != "proxy":
+        raise UsageError(f"--proxy-secret-file is for --auth proxy, not for --auth {mode}")
+    if mode == "proxy":
+        _proxy_secret(options)
     prefix = options["prefix"]
     if prefix and (not prefix.startswith("/") or prefix.endswith("/") or "//" in prefix):
         raise UsageError(f"--prefix: expected a path such as /jobs, got {prefix!r:.80}")
@@ -248,19 +255,39 @@ def _check(place: Place, options: dict[str, Any]) -> Any:
         return mode
 
 
-def _authentication(mode: str, folder: Any, options: dict[str, Any]) -> Any:
+def _authentication(mode: str, folder: Any, server: str, options: dict[str, Any]) -> Any:
     from holdfast.web import auth
     from holdfast.web.credentials import Credentials, read_users
-    from holdfast.web.sessions import Sessions
 
-    sessions = Sessions(folder.secret())
+    sessions = folder.sessions(server)
     if mode == "basic":
         return auth.Passwords(Credentials(read_users(options["users"])))
     if mode == "bearer":
         return auth.Tokens(Credentials(read_users(options["users"])), sessions)
     if mode == "proxy":
-        return auth.Proxy(options["proxy"])
+        return auth.Proxy(options["proxy"], secret=_proxy_secret(options))
     return auth.LoopbackOnly() if mode == "none" else auth.TokenLink(sessions)
+
+
+def _proxy_secret(options: dict[str, Any]) -> str:
+    """Return the secret that the server in front sends, "" for none. Raises UsageError."""
+    from holdfast.web.auth import is_of_this_machine
+
+    path: Path | None = options["proxy_secret_file"]
+    if path is not None:
+        found = read_secret(path).decode("latin-1")
+        if not found.isascii() or not found.isprintable() or len(found) < LEAST_SECRET or " " in found:
+            raise UsageError(
+                f"--proxy-secret-file {path}: expected {LEAST_SECRET} or more ASCII characters without spaces"
+            )
+        return found
+    for address in options["proxy"]:
+        if is_of_this_machine(address):
+            raise UsageError(
+                f"--auth proxy with --proxy {address} would believe every program of this machine: add --proxy-secret-file "
+                "FILE, and let the server in front send its content in the header X-Holdfast-Secret"
+            )
+    return ""
 
 
 def _fill(client: Client) -> None:
@@ -276,14 +303,14 @@ def _serve(place: Place, folder: Any, options: dict[str, Any]) -> None:
 
     if options["seed_data"]:
         place = place._replace(namespace=web_samples.NAMESPACE)
-    mode = _check(place, options)
+    mode, server = _check(place, options), secrets.token_hex(8)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     with place.unchecked() as client:
         if options["seed_data"]:
             _fill(client)
         app: Any = create_app(
             client,
-            auth=_authentication(mode, folder, options),
+            auth=_authentication(mode, folder, server, options),
             read_only=options["read_only"],
             redact=options["redact"],
             environment=options["environment"],
@@ -297,8 +324,8 @@ def _serve(place: Place, folder: Any, options: dict[str, Any]) -> None:
     listening = serving.bound(options["host"], port)
     url = serving.url_of(listening, prefix)
     mark = folder.path / "web.token"
-    with folder.claimed(url):
+    with folder.claimed(url, server):
         mark.touch(mode=0o600) if mode == "token" else mark.unlink(missing_ok=True)
         if not options["in_background"]:  # whose output is a log, no place for a link that logs in
-            click.echo(f"{_link(folder, url)}\nCtrl-C stops it.")
+            click.echo(f"{_link(folder, url, server)}\nCtrl-C stops it.")
         serving.serve(serving.Below(app, prefix) if prefix else app, listening, app.end_waits)

@@ -6,21 +6,30 @@ Nothing: this machine only. `TokenLink`: whoever has the link that `holdfast web
 
 import base64
 import binascii
+import hashlib
+import hmac
 from collections.abc import Awaitable, Sequence
 from inspect import isawaitable
-from typing import Any, Protocol, cast
+from ipaddress import IPv6Address, ip_address
+from typing import Any, Final, Protocol, cast
 
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from holdfast.errors import UsageError
-from holdfast.web.credentials import TRY_SECONDS, Credentials
+from holdfast.web.credentials import Credential, Credentials, TooMany
 from holdfast.web.front_pages import front_page, login_page
-from holdfast.web.gate import LOOPBACK, host_of, refusal, wants_json
-from holdfast.web.sessions import Sessions
+from holdfast.web.gate import LOOPBACK, host_of, is_forwarded, real_address, refusal, wants_json
+from holdfast.web.sessions import SESSION, Sessions
 from holdfast.web.users import BY_NAME, Role, User
 from holdfast.web.views import read_form
+
+_LINK: Final = "link"
+"""The mark of sessions that were begun by a link."""
+_SECRET_HEADER: Final = "x-holdfast-secret"
+_BARRED: Final = "holdfast.barred"
+"""Where the scope of a request has the seconds after which its password or token may be tried again."""
 
 
 class Authentication(Protocol):
@@ -41,12 +50,24 @@ class Authentication(Protocol):
 
 
 def is_local(request: HTTPConnection) -> bool:
-    """Return whether a request came from this machine to it by a name of its own.
+    """Return whether a request came from this machine to it by a name of its own, and not through a server in front.
 
     The name matters: a page of another site can make its own name resolve to this machine.
     """
-    address = request.client.host if request.client else ""
-    return address in (*LOOPBACK, "") and host_of(request.headers) in LOOPBACK
+    if is_forwarded(request.scope):
+        return False
+    return _address(request) in (*LOOPBACK, "") and host_of(request.headers) in LOOPBACK
+
+
+def is_of_this_machine(address: str) -> bool:
+    """Return whether an address is one under which programs of this machine reach each other."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address.lower() in LOOPBACK
+    if isinstance(found, IPv6Address) and found.ipv4_mapped:
+        return found.ipv4_mapped.is_loopback
+    return found.is_loopback
 
 
 class LoopbackOnly:
@@ -63,7 +84,10 @@ class LoopbackOnly:
 
     def refused(self, request: HTTPConnection) -> Response:
         """Return 403, and what to do."""
-        sentence = "Without authentication this application is for this machine only, as localhost. Start it with --auth."
+        sentence = (
+            "Without authentication this application is for this machine only, as localhost and without a server in front. "
+            "Start it with --auth."
+        )
         return refusal(request.scope, 403, sentence)
 
 
@@ -72,17 +96,33 @@ class TokenLink:
 
     def __init__(self, sessions: Sessions, name: str = "local") -> None:
         self._sessions, self._user = sessions, User(name, "admin")
-        self.routes: Sequence[BaseRoute] = (Route("/login", self._log_in),)
+        self.routes: Sequence[BaseRoute] = (
+            Route("/login", self._log_in),
+            Route("/logout", self._log_out, methods=["POST"]),
+        )
 
     async def user(self, request: HTTPConnection) -> User | None:
-        """Return the user of the session."""
-        return self._sessions.user(request) if is_local(request) else None
+        """Return the user of the session, if it was begun by a link."""
+        found = self._sessions.session(request) if is_local(request) else None
+        if found is None or (found.name, found.mark) != (self._user.name, _LINK):
+            return None
+        request.scope[SESSION] = True
+        return self._user
 
     async def _log_in(self, request: Request) -> Response:
         if not is_local(request) or not self._sessions.take_link(request.query_params.get("token", "")):
             return self.refused(request)
         response = RedirectResponse(request.scope.get("root_path", "") + "/", 303)
-        self._sessions.log_in(request, response, self._user)
+        self._sessions.log_in(request, response, self._user.name, _LINK)
+        return response
+
+    async def _log_out(self, request: Request) -> Response:
+        sentence = "You are logged out. holdfast web -S prints a new link."
+        if wants_json(request.scope):
+            response: Response = JSONResponse({"logged_out": True})
+        else:
+            response = front_page(request.scope, 200, "Logged out", sentence)
+        self._sessions.log_out(request, response)
         return response
 
     def refused(self, request: HTTPConnection) -> Response:
@@ -105,18 +145,22 @@ class Passwords:
         """Return the user with that name and password, or with that token."""
         kind, _, text = request.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
-            return self._credentials.with_token(text.strip(), _address(request))
+            return _with_token(self._credentials, text.strip(), request)
         if kind.lower() != "basic":
             return None
         try:
             name, _, password = base64.b64decode(text.strip(), validate=True).decode().partition(":")
         except (binascii.Error, UnicodeError):
             return None
-        return self._credentials.with_password(name, password, _address(request))
+        try:
+            return await self._credentials.with_password(name, password, real_address(request))
+        except TooMany as error:
+            request.scope[_BARRED] = error.seconds
+            return None
 
     def refused(self, request: HTTPConnection) -> Response:
-        """Return 401, or 429 after too many failures."""
-        if self._credentials.is_barred(_address(request)):
+        """Return 401, or 429 for a password that is not looked at."""
+        if _BARRED in request.scope:
             return _too_many(request)
         response = refusal(request.scope, 401, "A name and a password are needed.")
         response.headers["WWW-Authenticate"] = 'Basic realm="holdfast", charset="UTF-8"'
@@ -131,36 +175,51 @@ class Tokens:
         self.routes: Sequence[BaseRoute] = (
             Route("/login", self._ask),
             Route("/login", self._log_in, methods=["POST"]),
+            Route("/logout", self._log_out, methods=["POST"]),
         )
 
     async def user(self, request: HTTPConnection) -> User | None:
-        """Return whom the token, or the session, belongs to."""
+        """Return whom the token, or the session, belongs to; of a session as it is now in the file of users."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
-            return self._credentials.with_token(token.strip(), _address(request))
-        return self._sessions.user(request)
+            return _with_token(self._credentials, token.strip(), request)
+        session = self._sessions.session(request)
+        found = None if session is None else self._credentials.named(session.name)
+        if session is None or found is None or _mark(found) != session.mark:
+            return None
+        request.scope[SESSION] = True
+        return found.user if found.user.may("viewer") else None
 
     async def _ask(self, request: Request) -> Response:
         return login_page(request.scope)
 
     async def _log_in(self, request: Request) -> Response:
         form = await read_form(request)
-        user = self._credentials.with_token(str(form.get("token", "")), _address(request))
-        if user is None:
+        user = _with_token(self._credentials, str(form.get("token", "")), request)
+        found = None if user is None else self._credentials.named(user.name)
+        if user is None or found is None:
             return (
                 self.refused(request)
-                if self._credentials.is_barred(_address(request))
+                if _BARRED in request.scope
                 else login_page(request.scope, "No such token.")
             )
-        if not user.may("viewer"):  # a session would not have its limits
+        if not user.may("viewer"):  # pages show everything
             return login_page(request.scope, "This token is one of a program: it opens no pages.")
         response = RedirectResponse(request.scope.get("root_path", "") + "/", 303)
-        self._sessions.log_in(request, response, user)
+        self._sessions.log_in(request, response, user.name, _mark(found), found.ends)
+        return response
+
+    async def _log_out(self, request: Request) -> Response:
+        if wants_json(request.scope):
+            response: Response = JSONResponse({"logged_out": True})
+        else:
+            response = RedirectResponse(request.scope.get("root_path", "") + "/login", 303)
+        self._sessions.log_out(request, response)
         return response
 
     def refused(self, request: HTTPConnection) -> Response:
-        """Return 401 to programs, the page to log in to people, 429 after too many failures."""
-        if self._credentials.is_barred(_address(request)):
+        """Return 401 to programs, the page to log in to people, 429 after too many unknown tokens."""
+        if _BARRED in request.scope:
             return _too_many(request)
         if wants_json(request.scope):
             was_sent = "authorization" in request.headers
@@ -174,7 +233,8 @@ class Tokens:
 class Proxy:
     """A server in front has logged the user in, and names user and role in headers; only its addresses are believed.
 
-    `secret`, if given, has to be in the header `X-Holdfast-Secret` too. A user without a role gets `role`.
+    `secret`, if given, has to be in the header `X-Holdfast-Secret` too; for a server on this machine it has to be given, because
+    every program here has its address. A user without a role gets `role`. Raises UsageError.
     """
 
     routes: Sequence[BaseRoute] = ()
@@ -190,6 +250,10 @@ class Proxy:
     ) -> None:
         if not addresses or isinstance(addresses, str):
             raise UsageError("Proxy: expected a list with at least one address of the server in front")
+        if not secret and any(is_of_this_machine(one) for one in addresses):
+            raise UsageError(
+                "Proxy: every program of this machine has the address of a server in front that runs here: give secret="
+            )
         self._addresses, self._secret = frozenset(addresses), secret
         self._role: Role = role
         self._user_header, self._role_header = user_header, role_header
@@ -198,10 +262,10 @@ class Proxy:
         """Return the user that the server names."""
         if _address(request) not in self._addresses:
             return None
-        if self._secret and request.headers.get("x-holdfast-secret", "") != self._secret:
+        sent = _only(request, _SECRET_HEADER)
+        if self._secret and not hmac.compare_digest(sent.encode(), self._secret.encode()):
             return None
-        name = request.headers.get(self._user_header, "").strip()
-        given = request.headers.get(self._role_header, "").strip()
+        name, given = _only(request, self._user_header), _only(request, self._role_header)
         role = BY_NAME.get(given, self._role)
         return User(name[:100], role) if name else None
 
@@ -245,13 +309,30 @@ def authentication(given: object) -> Authentication:
     )
 
 
+def _only(request: HTTPConnection, name: str) -> str:
+    """Return the value of a header, "" if it is missing, or there is another one, which was not set by the server in front."""
+    found = request.headers.getlist(name)
+    return found[0].strip() if len(found) == 1 else ""
+
+
+def _with_token(credentials: Credentials, token: str, request: HTTPConnection) -> User | None:
+    try:
+        return credentials.with_token(token, real_address(request))
+    except TooMany as error:
+        request.scope[_BARRED] = error.seconds
+        return None
+
+
+def _mark(found: Credential) -> str:
+    """Return what a session keeps of the credential that it was begun with: with another one it ends."""
+    return hashlib.sha256(f"session {found.secret}".encode()).hexdigest()[:32]
+
+
 def _address(request: HTTPConnection) -> str:
     return request.client.host if request.client else ""
 
 
 def _too_many(request: HTTPConnection) -> Response:
-    response = refusal(
-        request.scope, 429, "Too many wrong passwords or tokens came from this address; wait a minute."
-    )
-    response.headers["Retry-After"] = f"{TRY_SECONDS:.0f}"
+    response = refusal(request.scope, 429, "Too many wrong passwords or tokens were tried; wait.")
+    response.headers["Retry-After"] = f"{request.scope[_BARRED]:.0f}"
     return response

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from holdfast.console.handles import AsyncConsole
 from holdfast.console.page_paths import segment, with_query
 from holdfast.console.plain import stored
+from holdfast.web.sessions import SESSION
 from holdfast.web.site import Site
 from holdfast.web.users import Role, User
 
@@ -90,6 +91,11 @@ class Context:
     def request_id(self) -> str:
         """The name of this request in the log and in errors."""
         return str(self.request.scope.get("holdfast.request", ""))
+
+    @property
+    def has_session(self) -> bool:
+        """Whether the user can log out."""
+        return SESSION in self.request.scope
 
     @property
     def store(self) -> str:

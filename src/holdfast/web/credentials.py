@@ -5,14 +5,17 @@ person, that of `hash_token` for a program. It ends on the ISO date, never if th
 namespaces that it may use, such as `queues=mail,image-*;namespaces=shop`.
 """
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import re
 import secrets
+import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -21,13 +24,18 @@ import msgspec
 
 from holdfast.errors import UsageError
 from holdfast.settings import check_namespace
+from holdfast.web.places import AllTaken, Places
 from holdfast.web.users import BY_NAME, User
 
 _COST: Final = 1 << 14
 _BLOCK: Final = 8
 TRIES, TRY_SECONDS = 5, 60.0
-"""So many wrong passwords in so many seconds are allowed from one address."""
-_MOST_ADDRESSES: Final = 10_000
+"""So many wrong passwords of a name in so many seconds are allowed from one address."""
+_RIGHT_SECONDS: Final = 300.0
+_MOST_FAILURES: Final = 10_000
+_MOST_CHECKS: Final = 64
+"""Passwords that are computed, or wait for that; of one address at most three quarters."""
+_THREADS: Final = 2
 _REST: Final = re.compile(r"([\dT:+.Z-]*?)(?::\s*([a-z].*))?:?")
 """A date, which may have a time with colons, and limits."""
 _LIMITS: Final = ("queues", "topics", "namespaces")
@@ -77,8 +85,10 @@ class Credential(msgspec.Struct, frozen=True):
 
 def read_users(path: Path) -> dict[str, Credential]:
     """Return the credentials of a users file by name. Raises UsageError for a line that is none, OSError."""
-    if path.stat().st_mode & 0o007:
-        raise UsageError(f"{path}: every user of this machine may read or write it; chmod 600 it")
+    if path.stat().st_mode & 0o027:
+        raise UsageError(
+            f"{path}: its group may write it, or every user of this machine may read it; chmod 600 it"
+        )
     return parsed_users(path.read_text(encoding="utf-8"), str(path))
 
 
@@ -130,51 +140,111 @@ def _moment(text: str, where: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
+class TooMany(Exception):
+    """A password or token is not looked at, or was wrong once more than is allowed. `seconds`: when to try again."""
+
+    def __init__(self, seconds: float = TRY_SECONDS) -> None:
+        super().__init__("too many tries")
+        self.seconds = seconds
+
+
+class _Failures:
+    """The wrong tries of the last minute, by what was tried from where. Used by the threads that compute passwords, too."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[tuple[str, str], deque[float]] = {}
+        self._lock = threading.Lock()
+
+    def are_too_many(self, key: tuple[str, str]) -> bool:
+        with self._lock:
+            recent = self._by_key.get(key)
+            while recent and recent[0] < time.monotonic() - TRY_SECONDS:
+                recent.popleft()
+            return recent is not None and len(recent) >= TRIES
+
+    def note(self, key: tuple[str, str]) -> None:
+        with self._lock:
+            recent = self._by_key.pop(key, None) or deque(maxlen=TRIES)
+            recent.append(time.monotonic())
+            self._by_key[key] = recent  # the last one of the dictionary; the first one is the oldest
+            if len(self._by_key) > _MOST_FAILURES:
+                del self._by_key[next(iter(self._by_key))]
+
+    def take_back(self, key: tuple[str, str]) -> None:
+        """Forget the newest one."""
+        with self._lock:
+            recent = self._by_key.get(key)
+            if recent:
+                recent.pop()
+
+
 class Credentials:
-    """The users of a file, and the failures of each address. A password that was right is not computed again for a while."""
+    """The users of a file. A password that was right is not computed again for five minutes.
+
+    Tokens are looked up, and the right one always counts. Passwords are computed in two threads, because that takes long:
+    after five wrong ones of a name from an address that name is barred there for a minute. An address alone bars nobody.
+    """
 
     def __init__(self, users: Mapping[str, Credential]) -> None:
         self._users = users
         self._by_token = {one.secret: one for one in users.values() if one.secret.startswith("sha256$")}
         self._nobody = Credential(User("nobody"), hash_password(secrets.token_hex(16)))
-        self._right: dict[bytes, tuple[float, User]] = {}
-        self._failures: dict[str, deque[float]] = {}
+        self._key = secrets.token_bytes(32)
+        self._right: dict[bytes, float] = {}
+        self._failures = _Failures()
+        self._checks: dict[bytes, Future[bool]] = {}
+        self._places = Places(_MOST_CHECKS)
+        self._pool = ThreadPoolExecutor(_THREADS, "holdfast-passwords")
 
-    def with_password(self, name: str, password: str, address: str) -> User | None:
-        """Return the user with that name and password; None if there is none, or the address failed too often."""
-        if self.is_barred(address):
-            return None
-        key = hashlib.sha256(f"{name}\0{password}".encode()).digest()
-        until, user = self._right.get(key, (0.0, None))
+    def named(self, name: str) -> Credential | None:
+        """Return the credential of a name that has not ended, None if there is none."""
+        found = self._users.get(name)
+        return found if found is not None and found.is_valid else None
+
+    async def with_password(self, name: str, password: str, address: str) -> User | None:
+        """Return the user with that name and password, None if there is none. Raises TooMany."""
         found = self._users.get(name, self._nobody)
-        if user is not None and until > time.monotonic() and found.is_valid:
-            return user
-        if not found.is_password(password) or not found.is_valid:
-            self._note_failure(address)
-            return None
+        key = hmac.digest(self._key, f"{name}\0{password}".encode(), "sha256")
+        if self._right.get(key, 0.0) <= time.monotonic():
+            tried = (name, address)
+            if key not in self._checks and self._failures.are_too_many(tried):
+                raise TooMany
+            if not await self._is_right(found, password, key, tried):
+                if self._failures.are_too_many(tried):
+                    raise TooMany
+                return None
+        return found.user if found.is_valid else None
+
+    async def _is_right(self, found: Credential, password: str, key: bytes, tried: tuple[str, str]) -> bool:
+        """Return whether a password is right. Requests of one moment with the same one wait for one computation."""
+        running = self._checks.get(key)
+        if running is not None:
+            return await asyncio.shield(asyncio.wrap_future(running))
+        try:
+            with self._places.taken(tried[1]):
+                self._failures.note(tried)  # before it is known, or many of one moment would all be looked at
+                made = self._checks[key] = self._pool.submit(self._check, found, password, key, tried)
+                made.add_done_callback(lambda _: self._checks.pop(key, None))
+                return await asyncio.shield(asyncio.wrap_future(made))
+        except AllTaken:
+            raise TooMany(1.0) from None
+
+    def _check(self, found: Credential, password: str, key: bytes, tried: tuple[str, str]) -> bool:
+        if not found.is_password(password):
+            return False
+        self._failures.take_back(tried)
         if len(self._right) > 1000:
             self._right.clear()
-        self._right[key] = (time.monotonic() + 300, found.user)
-        return found.user
+        self._right[key] = time.monotonic() + _RIGHT_SECONDS
+        return True
 
     def with_token(self, token: str, address: str) -> User | None:
-        """Return the user, or program, that has that token."""
-        if self.is_barred(address):
-            return None
+        """Return the user, or program, that has that token, None if it has ended, or nobody has. Raises TooMany then."""
         found = self._by_token.get(hash_token(token))
-        if found is None or not found.is_valid:
-            self._note_failure(address)
-            return None
-        return found.user
-
-    def is_barred(self, address: str) -> bool:
-        """Return whether an address failed too often in the last minute."""
-        recent = self._failures.get(address)
-        while recent and recent[0] < time.monotonic() - TRY_SECONDS:
-            recent.popleft()
-        return recent is not None and len(recent) >= TRIES
-
-    def _note_failure(self, address: str) -> None:
-        if len(self._failures) >= _MOST_ADDRESSES:
-            self._failures.clear()
-        self._failures.setdefault(address, deque(maxlen=TRIES)).append(time.monotonic())
+        if found is not None:
+            return found.user if found.is_valid else None
+        tried = ("", address)
+        self._failures.note(tried)
+        if self._failures.are_too_many(tried):
+            raise TooMany
+        return None

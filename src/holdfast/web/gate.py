@@ -6,10 +6,12 @@ import itertools
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address, ip_address, ip_network
 from typing import Final
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,6 +24,8 @@ _MOST_QUERY: Final = 8000
 _MOST_DIGITS: Final = 18
 _SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+){1,20}")
+_HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]*))(?::\d*)?", re.ASCII)
+_REAL: Final = "holdfast.address"
 LOOPBACK: Final = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -59,8 +63,31 @@ def request_name() -> str:
 def host_of(headers: Mapping[str, str]) -> str:
     """Return the host name that a request was sent to, without its port, in lower case; "" if it names none."""
     host = headers.get("host", "")
-    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-    return name.lower()
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2]).lower() if found else ""
+
+
+def is_forwarded(scope: Scope) -> bool:
+    """Return whether a request was passed on by a server in front, which says so in its headers."""
+    return any(
+        name in (b"forwarded", b"via", b"x-real-ip") or name.startswith(b"x-forwarded-")
+        for name, _ in scope["headers"]
+    )
+
+
+def real_address(connection: HTTPConnection) -> str:
+    """Return the address that a request came from: behind a trusted server in front the one that it names. "" if unknown.
+
+    Of an IPv6 address the network, because each customer has a whole one.
+    """
+    found = str(connection.scope.get(_REAL) or (connection.client.host if connection.client else ""))
+    try:
+        address = ip_address(found)
+    except ValueError:  # that of a socket of the file system, or of a test
+        return found
+    if isinstance(address, IPv4Address):
+        return found
+    return str(address.ipv4_mapped or ip_network((int(address), 64), strict=False))
 
 
 def is_cross_site(
@@ -113,19 +140,33 @@ def refused_by(
 def take_forwarded(options: Options, scope: Scope, headers: Mapping[str, str]) -> None:
     """Take the scheme and the path prefix that a trusted server in front was reached by, which removed the prefix.
 
-    The address stays that of the server: by it, it is trusted.
+    The address of the scope stays that of the server: by it, it is trusted. `real_address` has the one that it names.
     """
     if not options.trusted_proxies or (scope.get("client") or ("",))[0] not in options.trusted_proxies:
         return
     scheme = headers.get("x-forwarded-proto", "").partition(",")[0].strip()
     if scheme in ("http", "https"):
         scope["scheme"] = scheme
+    scope[_REAL] = _forwarded_for(scope, options)
     prefix = headers.get("x-forwarded-prefix", "").strip().rstrip("/")
     if _PREFIX.fullmatch(prefix):
         raw = scope.get("raw_path") or quote(scope["path"]).encode()
         scope["root_path"] = prefix + scope.get("root_path", "")
         scope["path"] = prefix + scope["path"]
         scope["raw_path"] = prefix.encode() + raw
+
+
+def _forwarded_for(scope: Scope, options: Options) -> str:
+    """Return the address that the outermost trusted server in front saw, "" if none is named. What is before it may be invented."""
+    lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    for one in reversed(",".join(lines).split(",")):
+        try:
+            address = str(ip_address(one.strip()))
+        except ValueError:
+            return ""
+        if address not in options.trusted_proxies:
+            return address
+    return ""
 
 
 class Gate:

@@ -20,6 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.web.sessions import Sessions
 
 PORT: Final = 5678
 _TRIES: Final = 50
@@ -29,16 +30,18 @@ _GRACE: Final = 2
 
 
 class Running(msgspec.Struct, frozen=True):
-    """A server that runs: its process, and the URL of its first page."""
+    """A server that runs: its process, the URL of its first page, and a name of its own, for which links are signed."""
 
     pid: int
     url: str
+    server: str = ""
 
 
 class Folder:
-    """Where a server notes its process (`web.json`), its secret (`web.secret`) and its log (`web.log`); for this user alone.
+    """Where a server notes its process (`web.json`), its secret (`web.secret`), sessions that were logged out (`web.ended`) and
+    its log (`web.log`); for this user alone.
 
-    The secret signs sessions and links. It stays, so that sessions outlive a restart.
+    The secret signs sessions and links. It stays, so that sessions outlive a restart; links do not.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -72,6 +75,10 @@ class Folder:
             raise UsageError(f"{path} holds no secret: remove it")
         return found
 
+    def sessions(self, server: str) -> Sessions:
+        """Return the sessions of this folder, with links for a server of this name."""
+        return Sessions(self.secret(), server, self.path / "web.ended")
+
     def running(self) -> Running | None:
         """Return the server of this folder, None if none runs."""
         try:
@@ -87,7 +94,7 @@ class Folder:
         return None
 
     @contextmanager
-    def claimed(self, url: str) -> Generator[None]:
+    def claimed(self, url: str, server: str = "") -> Generator[None]:
         """Note that this process is the server of the folder, as long as the block runs. Raises HoldfastError if one runs."""
         self.make()
         lock = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -99,7 +106,7 @@ class Folder:
                     f"a web server of {self.path} runs already; another one needs an --app-dir of its own"
                 ) from None
             draft = self.path / f".web.json.{os.getpid()}"
-            draft.write_text(json.dumps({"pid": os.getpid(), "url": url}))
+            draft.write_text(json.dumps({"pid": os.getpid(), "url": url, "server": server}))
             draft.replace(self._note)
             yield
             self._note.unlink(missing_ok=True)
