@@ -1,8 +1,8 @@
 """Passwords and tokens of a users file, and how often they may be tried.
 
 A line of the file is `name:role:secret[:date[:limits]]`, `#` begins a comment. The secret is that of `hash_password` for a
-person, that of `hash_token` for a program. It ends on the ISO date, never if that is empty. Limits are the queues, topics and
-namespaces that it may use, such as `queues=mail,image-*;namespaces=shop`.
+person, that of `hash_token` for a program. It ends on the ISO date, never if that is empty. Limits are the queues, topics,
+throttles and namespaces that it may use, such as `queues=mail,image-*;namespaces=shop`.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _MOST_CHECKS: Final = 64
 _THREADS: Final = 2
 _REST: Final = re.compile(r"([\dT:+.Z-]*?)(?::\s*([a-z].*))?:?")
 """A date, which may have a time with colons, and limits."""
-_LIMITS: Final = ("queues", "topics", "namespaces")
+_LIMITS: Final = ("queues", "topics", "namespaces", "throttles")
 
 
 def hash_password(password: str) -> str:

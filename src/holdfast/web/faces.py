@@ -21,8 +21,9 @@ from holdfast.web.auth import Authentication
 from holdfast.web.context import Context
 from holdfast.web.error_pages import status_of
 from holdfast.web.flash import Flashes
+from holdfast.web.reach import reach_of
 from holdfast.web.site import Site
-from holdfast.web.users import RANKS, Role
+from holdfast.web.users import RANKS, Role, User
 from holdfast.web.views import ActionRoute, Body, Done, Question, View, from_form, read_form
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -50,8 +51,8 @@ class Faces:
             *_routes("/api/v1/{noun}/{verb}", self._guarded(self._json_action), "POST"),
         ]
         for view in self.site.table.views:
-            found += _routes("/api/v1" + view.twin, self._guarded(self._twin(view), view.role))
-            found += _routes(view.path, self._guarded(self._page(view), view.role))
+            found += _routes("/api/v1" + view.twin, self._guarded(self._twin(view), view.role, view.path))
+            found += _routes(view.path, self._guarded(self._page(view), view.role, view.path))
         return [*found, Route("/{path:path}", self._guarded(self._nowhere(found)), methods=_METHODS)]
 
     def _nowhere(self, routes: Sequence[BaseRoute]) -> Callable[[Context], Awaitable[Response]]:
@@ -73,14 +74,16 @@ class Faces:
 
     # Who asks.
 
-    def _guarded(self, handle: Callable[[Context], Awaitable[Response]], role: Role = "viewer") -> Handler:
+    def _guarded(
+        self, handle: Callable[[Context], Awaitable[Response]], role: Role = "viewer", what: str = ""
+    ) -> Handler:
         async def guarded(request: Request) -> Response:
             user = await self.auth.user(request)
             if user is None:
                 return self.auth.refused(request)
             ctx = Context(self.site, request, user)
             request.state.ctx = ctx
-            if not user.may(role):
+            if not user.may(role) or not _reaches(user, what):
                 return self._refuse_role(ctx, role)
             self.site.operations.watch(ctx.console)
             return await handle(ctx)
@@ -156,7 +159,7 @@ class Faces:
         found = self.site.table.actions.get((noun, verb))
         if found is None:
             raise HTTPException(404, f"There is no action {noun}/{verb}"[:200] + ".")
-        if not ctx.can(found.role):
+        if not ctx.can(found.role) or not _reaches(ctx.user, f"{noun}/{verb}"):
             self._refuse_role(ctx, found.role)
         return found
 
@@ -256,6 +259,11 @@ class Faces:
         """Answer whether the store responds, to anybody: probes have no user."""
         await AsyncConsole(self.site.client).now_ms()
         return JSONResponse({"store": "ok"})
+
+
+def _reaches(user: User, what: str) -> bool:
+    """Return whether a user may use a page or an action by what that reaches."""
+    return not user.is_limited or not reach_of(what).is_whole
 
 
 def _routes(path: str, handle: Handler, method: str = "GET") -> list[BaseRoute]:

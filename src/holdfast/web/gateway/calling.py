@@ -12,10 +12,10 @@ from holdfast.commands import Command
 from holdfast.commands.jobs import Await, Outcome
 from holdfast.commands.leases import CompletePop, Pop, Popped, Settlement
 from holdfast.console.actions import by
-from holdfast.errors import HoldfastError
+from holdfast.errors import DependencyRefused, HoldfastError
 from holdfast.models import JobFacts
 from holdfast.web.gateway.exceptions import UNAUDITED
-from holdfast.web.gateway.limits import Limits, visible
+from holdfast.web.gateway.limits import Limits, visible, without_others
 from holdfast.web.gateway.problems import Problem
 from holdfast.web.gateway.repeats import Repeatable
 from holdfast.web.gateway.results import failed, in_json
@@ -56,10 +56,16 @@ class Caller:
 
     async def result(self, call: Call) -> Any:
         """Return the result of a request as values for JSON. Raises Problem, HoldfastError."""
+        try:
+            return await self._result(call)
+        except DependencyRefused as error:
+            raise error if call.user.has_all_queues else without_others(error) from None
+
+    async def _result(self, call: Call) -> Any:
         verb, user = call.verb, call.user
         singles = verb.singles(call.request) if verb.is_batch(call.request) else [call.request]
         if not user.has_all_queues:
-            await self._limits.check(verb.name, singles, user, call.client)
+            singles = await self._limits.checked(verb.name, singles, user, call.client)
         commands = [verb.make_as(one, user.name) for one in singles]
         run: Run = cast("Any", call.client.run)
         run_all = _together(verb, call.client)
@@ -73,6 +79,8 @@ class Caller:
         sent = self._audited(call, commands)
         if verb.is_batch(call.request):
             found = await run_all(sent)
+            if not user.has_all_queues:
+                found = [without_others(one) for one in found]
             return [
                 failed(one) if isinstance(one, HoldfastError) else verb.result(command, one)
                 for command, one in zip(commands, found, strict=True)
@@ -82,7 +90,7 @@ class Caller:
             call.leased.extend(result.jobs if isinstance(result, Settlement) else result)
         if not user.has_all_queues:
             self._limits.note(call.client, result)
-            result = visible(verb.name, result, user)
+            result = await visible(verb.name, result, user, call.client)
         return verb.result(commands[0], self._masked(call, result))
 
     async def _single(self, call: Call, command: Command[Any], run: Run) -> Any:
