@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Client
+from holdfast.commands.admin import Audit
 from holdfast.commands.leases import CompleteMany, Done
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
@@ -45,6 +46,9 @@ def jids(client: Client) -> list[str]:
     queue.recur("jobs.Pay", DATA, 600, jid="often")
     console.update_recurring("often", data=DATA | {"n": 3})
     client.topics["notes"].put("m", json.dumps(DATA), delay=600)
+    client.topics["notes"].put("text", f"pay with {CARD}", delay=600)
+    client.run(Audit("ada", "deploy", "x", f"with {CARD}"))
+    client.run(Audit("ada", "pause", "x", json.dumps({"password": SECRET, "why": CARD})))
     console.edit(found[0], DATA | {"n": 1})
     console.run_operation(
         console.start_operation(Spec(action="data", filter="state:failed", value=json.dumps(DATA)))
@@ -79,6 +83,7 @@ def paths(jids: list[str], console: Console) -> Iterator[str]:
         f"/operations/{operation}",
         "/about?doctor=true",
         "/failed/mail-ValueError?limit=1",
+        f"/failed/mail-ValueError?edited={operation}",
     )
 
 

@@ -8,12 +8,20 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
+from holdfast.commands.admin import AuditLine
 from holdfast.console.plain import stored
-from holdfast.errors import UsageError
+from holdfast.errors import JobFailed, UsageError
 
 T = TypeVar("T")
-_TEXTS: Final = frozenset(("message", "reason", "text", "note", "stack", "log", "what"))
-"""The fields of what the console returns that hold what jobs wrote."""
+_TEXTS: Final = frozenset(
+    ("message", "reason", "text", "note", "stack", "log", "what", "filter", "refused", "refusals")
+)
+"""The fields of what the console returns that hold what jobs and people wrote."""
+_JSON: Final = frozenset(("body", "detail", "spec", "value"))
+"""The fields that are text, and may hold JSON."""
+_WITH_DATA: Final = ("edit", "bulk data")
+"""What in the audit log has new data of jobs, behind an arrow; of long ones only the beginning."""
+_ARROW: Final = " → "
 MASKED: Final = "••••"
 _PATTERN: Final = "re:"
 _DEEPEST: Final = 100
@@ -33,8 +41,8 @@ class Mask:
         return bool(self.paths or self.patterns)
 
     def __call__(self, value: Any) -> Any:
-        """Return the value with what has to be hidden replaced."""
-        return self._masked(value, (), 0) if self else value
+        """Return the value with what has to be hidden replaced, numbers that a pattern matches too."""
+        return self._masked(value, (), 0, True) if self else value
 
     def text(self, text: str) -> str:
         """Return a text with what the patterns match replaced."""
@@ -42,27 +50,53 @@ class Mask:
             text = pattern.sub(MASKED, text)
         return text
 
+    def json_text(self, text: str) -> str:
+        """Return a text, which may be JSON, with what has to be hidden replaced; JSON that was cut is hidden whole."""
+        if not self or text.lstrip()[:1] not in ("{", "["):
+            return self.text(text)
+        value: Any = stored(text.encode(errors="replace"))
+        if isinstance(value, str):
+            return MASKED
+        found = self(value)
+        if isinstance(found, dict):  # a value in it may be JSON again
+            members = cast("dict[str, Any]", found)
+            found = {
+                name: self.json_text(one) if isinstance(one, str) else one for name, one in members.items()
+            }
+        return text if found == value else msgspec.json.encode(found).decode()
+
     def within(self, value: T) -> T:
         """Return a result of the console with what has to be hidden replaced: in stored JSON, and in texts that jobs wrote."""
-        return self._within(value, False) if self else value
+        return self._within(value, "") if self else value
 
-    def _within(self, value: Any, is_text: bool) -> Any:
+    def _within(self, value: Any, field: str) -> Any:
+        if isinstance(value, AuditLine):
+            return self._line(value)
         if isinstance(value, msgspec.Struct):
-            fields = {name: getattr(value, name) for name in value.__struct_fields__}
-            changed = {name: self._within(one, name in _TEXTS) for name, one in fields.items()}
+            changed = {name: self._within(getattr(value, name), name) for name in value.__struct_fields__}
             return msgspec.structs.replace(value, **changed)
-        if isinstance(value, tuple):
-            parts = cast("tuple[object, ...]", value)
-            return tuple([self._within(one, is_text) for one in parts])
+        if isinstance(value, (tuple, list)):
+            parts = [self._within(one, field) for one in cast("list[object]", value)]
+            return tuple(parts) if isinstance(value, tuple) else parts
         if isinstance(value, bytes):
             return msgspec.json.encode(self(stored(value))) if value else value
+        if isinstance(value, JobFailed):
+            return JobFailed(value.group, self.text(value.message), value.jid)
         if isinstance(value, Counter):  # how many there are of each name
             return cast("Counter[str]", value)
         if isinstance(value, Mapping):
-            return self(dict(cast("Mapping[str, Any]", value)))
-        return self.text(value) if is_text and isinstance(value, str) else value
+            return self._masked(dict(cast("Mapping[str, Any]", value)), (), 0, field == "data")
+        if not isinstance(value, str):
+            return value
+        return self.text(value) if field in _TEXTS else self.json_text(value) if field in _JSON else value
 
-    def _masked(self, value: Any, path: tuple[str, ...], depth: int) -> Any:
+    def _line(self, line: AuditLine) -> AuditLine:
+        """Return a line of the audit log with what has to be hidden in its detail replaced."""
+        before, arrow, last = line.detail.rpartition(_ARROW)
+        last = MASKED if line.what in _WITH_DATA and not _is_json(last) else self.json_text(last)
+        return msgspec.structs.replace(line, detail=f"{self.text(before)}{arrow}{last}")
+
+    def _masked(self, value: Any, path: tuple[str, ...], depth: int, numbers: bool) -> Any:
         if path and self._hides(path):
             return MASKED
         if isinstance(value, str):
@@ -71,10 +105,15 @@ class Mask:
             return MASKED if isinstance(value, (dict, list)) else value
         if isinstance(value, dict):
             members = cast("dict[str, Any]", value)
-            return {name: self._masked(one, (*path, name), depth + 1) for name, one in members.items()}
+            return {
+                self.text(name): self._masked(one, (*path, name), depth + 1, numbers)
+                for name, one in members.items()
+            }
         if isinstance(value, list):
             elements = cast("list[object]", value)
-            return [self._masked(one, path, depth + 1) for one in elements]
+            return [self._masked(one, path, depth + 1, numbers) for one in elements]
+        if numbers and type(value) in (int, float) and any(one.search(str(value)) for one in self.patterns):
+            return MASKED
         return value
 
     def _hides(self, path: tuple[str, ...]) -> bool:
@@ -83,6 +122,14 @@ class Mask:
             fnmatchcase(whole if "." in rule else path[-1], rule) or fnmatchcase(f".{whole}", rule)
             for rule in self.paths
         )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _compiled(rule: str) -> re.Pattern[str]:

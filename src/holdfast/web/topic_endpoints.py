@@ -21,6 +21,7 @@ from holdfast.errors import UsageError
 from holdfast.printable import one_line
 from holdfast.settings import check_name, check_whole
 from holdfast.web.auth import Authentication
+from holdfast.web.masking import Mask
 from holdfast.web.namespaces import HEADER, Namespaces, NotAllowed
 from holdfast.web.options import Options
 from holdfast.web.users import User
@@ -154,6 +155,7 @@ ENDPOINTS: Final = (
 
 def topic_routes(namespaces: Namespaces, options: Options, auth: Authentication) -> list[BaseRoute]:
     """Return the routes of the topic endpoints. A topic may have any characters, also a "/"."""
+    mask = Mask(options.redact)
 
     def handler(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
@@ -167,6 +169,8 @@ def topic_routes(namespaces: Namespaces, options: Options, auth: Authentication)
             except NotAllowed as refused:
                 raise HTTPException(403, str(refused)) from None
             result = await endpoint.run(AsyncConsole(client, user.name), topic, await _fields(request))
+            if result and "contents" in result and not user.sees_data(is_read=False):
+                result = {**result, "contents": mask.json_text(str(result["contents"]))}
             return Response(status_code=204) if result is None else JSONResponse(result)
 
         return handle

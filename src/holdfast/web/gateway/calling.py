@@ -81,6 +81,7 @@ class Caller:
             found = await run_all(sent)
             if not user.has_all_queues:
                 found = [without_others(one) for one in found]
+            found = self._masked(call, found)
             return [
                 failed(one) if isinstance(one, HoldfastError) else verb.result(command, one)
                 for command, one in zip(commands, found, strict=True)
@@ -154,11 +155,8 @@ class Caller:
         return [by(user.name, verb.name, target, detail, command) for command in commands]
 
     def _masked(self, call: Call, result: Any) -> Any:
-        """Return what a reading verb found with what has to be hidden replaced, for everybody but programs that do the work."""
-        if not self._mask or not call.verb.reads or call.user.role in ("producer", "worker"):
-            return result
-        found = tuple(cast("list[object]", result)) if isinstance(result, list) else result
-        return self._mask.within(found)
+        """Return a result with what has to be hidden replaced, for everybody who does not do the work."""
+        return result if call.user.sees_data(call.verb.reads) else self._mask.within(result)
 
     def end_waits(self) -> None:
         """End all waits, with no jobs."""
@@ -203,6 +201,8 @@ def _described(request: Any) -> tuple[str, str]:
         for name in names
         if name != target and (value := getattr(request, name)) and not isinstance(value, msgspec.Raw)
     }
+    if getattr(request, "action", "") == "data":
+        rest.pop("common", None)
     detail = msgspec.json.encode(in_json(rest)).decode() if rest else ""
     return _text(getattr(request, target)) if target else "", detail
 

@@ -179,7 +179,7 @@ async def _operation(ctx: Context, id: str) -> Operation | None:
     if not id:
         return None
     try:
-        return await ctx.console.operation(id)
+        return ctx.site.mask.within(await ctx.console.operation(id))
     except OperationNotFound:
         return None
 

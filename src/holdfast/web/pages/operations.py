@@ -6,14 +6,11 @@ import msgspec
 
 from holdfast.commands.admin import AuditLine
 from holdfast.console.operations import Operation
-from holdfast.console.plain import stored
 from holdfast.console.queries import Page
 from holdfast.errors import UsageError
 from holdfast.web.context import Context
-from holdfast.web.masking import MASKED
 from holdfast.web.views import ActionRoute, Body, Done, View
 
-_WITH_DATA: Final = ("edit", "bulk data")
 _MOST: Final = 64
 
 
@@ -70,7 +67,7 @@ async def operations(ctx: Context, query: OperationsQuery) -> OperationsPage:
     first, size = int(query.after or 0), min(query.limit, _MOST)
     found = await ctx.console.operations(offset=first, limit=size)
     more = str(first + size) if len(found) == size else ""
-    return OperationsPage(ctx.now_ms, Page(tuple(_masked(ctx, one) for one in found), more), query)
+    return OperationsPage(ctx.now_ms, Page(tuple(ctx.site.mask.within(one) for one in found), more), query)
 
 
 class OperationPage(msgspec.Struct, frozen=True):
@@ -101,29 +98,13 @@ class OperationPage(msgspec.Struct, frozen=True):
 async def operation(ctx: Context, id: str, _: msgspec.Struct) -> OperationPage:
     """Return one operation with its first refusals."""
     ctx.now_ms = await ctx.console.now_ms()
-    found = _masked(ctx, await ctx.console.operation(id))
+    found = ctx.site.mask.within(await ctx.console.operation(id))
     is_running = found.state == "running"
     seconds = ((ctx.now_ms if is_running else found.updated_ms) - found.created_ms) / 1000
     rate = found.changed / seconds if seconds > 0 else None
     looks = found.looked / seconds if seconds > 0 else 0.0
     rest = max(found.spec.candidates - found.looked, 0)
     return OperationPage(ctx.now_ms, found, rate, rest / looks if is_running and looks else None)
-
-
-def _masked(ctx: Context, found: Operation) -> Operation:
-    """Return an operation with what a patch of data has to hide masked."""
-    if found.spec.action != "data":
-        return found
-    spec = msgspec.structs.replace(found.spec, value=_hidden(ctx, found.spec.value))
-    return msgspec.structs.replace(found, spec=spec)
-
-
-def _hidden(ctx: Context, text: str) -> str:
-    """Return JSON with what has to be hidden masked; what cannot be read, because it was cut, is hidden whole."""
-    if not ctx.site.mask:
-        return text
-    value = stored(text.encode())
-    return MASKED if isinstance(value, str) else msgspec.json.encode(ctx.site.mask(value)).decode()
 
 
 # What is done to operations.
@@ -190,15 +171,8 @@ async def audit(ctx: Context, query: AuditQuery) -> AuditPage:
     found = await ctx.console.audit_lines(
         before=query.after, limit=query.limit, who=query.who, what=query.what
     )
-    rows = tuple(_masked_line(ctx, line) for line in found.rows)
+    rows = tuple(ctx.site.mask.within(line) for line in found.rows)
     return AuditPage(ctx.now_ms, msgspec.structs.replace(found, rows=rows), query)
-
-
-def _masked_line(ctx: Context, line: AuditLine) -> AuditLine:
-    if line.what not in _WITH_DATA:
-        return line
-    filter, arrow, data = line.detail.rpartition(" → ")
-    return msgspec.structs.replace(line, detail=f"{filter}{arrow}{_hidden(ctx, data)}")
 
 
 VIEWS: Final = (

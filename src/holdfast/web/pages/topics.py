@@ -6,12 +6,10 @@ from typing import Final
 import msgspec
 
 from holdfast.commands.topics import Message, TopicCounts
-from holdfast.console.plain import stored
 from holdfast.console.queries import Page
 from holdfast.errors import Refused, UnknownName
 from holdfast.printable import one_line
 from holdfast.web.context import Context
-from holdfast.web.masking import MASKED
 from holdfast.web.views import ActionRoute, Body, Done, View
 
 _ID_BYTES: Final = 8
@@ -93,11 +91,7 @@ def _line(ctx: Context, message: Message) -> MessageLine:
 
 def _preview(ctx: Context, body: str) -> str:
     """Return the beginning of a body on one line, with what has to be hidden masked."""
-    if ctx.site.mask:
-        value = stored(body.encode())
-        masked = ctx.site.mask(value)
-        if masked != value:
-            body = masked if isinstance(masked, str) else msgspec.json.encode(masked).decode() or MASKED
+    body = ctx.site.mask.json_text(body)
     return one_line(body[:_PREVIEW]) + ("…" if len(body) > _PREVIEW else "")
 
 
