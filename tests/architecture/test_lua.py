@@ -1,6 +1,7 @@
 """Rules of the Lua core that can be read off its files."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from source_tree import LUA, cycle_in, lua_files, lua_strings
@@ -87,3 +88,96 @@ def test_names_and_comments_have_none_of_the_dropped_words() -> None:
         found += [(name_of(path), hit[0]) for hit in IN_TEXT.finditer(comments)]
         found += [(name_of(path), name) for name in named if WORDS & {*name.lower().split("_")}]
     assert found == []
+
+
+STATE = {
+    "base.keys": {
+        "roots": "names, pure functions of the root; what is noted of data goes with the root's epoch (`belong_to`)",
+        "root_count": "of `roots`",
+    },
+    "doors.checks": {
+        "whole": "numbers by their text: pure",
+        "wholes": "of `whole`",
+        "known": "names that are well formed: pure",
+        "count": "of `known`",
+        "budgets": "budgets by their text: pure",
+        "budgets_known": "of `budgets`",
+        "served": "the `ctx` that the door fills anew in each call",
+    },
+    "doors.lib": {"opened": "a script, which the store runs anew for each call"},
+    "doors.native": {
+        "described": "filled while the library loads",
+        "by_verb": "filled while the library loads",
+        "CTX": "filled anew by each call (`root.open`)",
+    },
+    "doors.protocol.arguments": dict.fromkeys(("mark", "level", "has_refused"), "a script, which the store runs anew for each call"),
+    "nouns.series": {
+        "coarse_of": "buckets by the length of a sample: pure",
+        "fine_of": "buckets by the length of a sample: pure",
+    },
+    "nouns.touched_jobs": dict.fromkeys(("jids", "count", "is_full", "taken", "popped"), "each call begins without any (`begin`)"),
+    "nouns.grant": dict.fromkeys(("names", "sets", "leases", "waits"), "filled anew from the front"),
+    "verbs.complete": dict.fromkeys(("names", "sets", "done"), "filled anew from the front"),
+    "verbs.put": dict.fromkeys(("names", "sets", "entries"), "filled anew from the front"),
+}  # fmt: skip
+"""Everything that the core keeps in memory from one call to the next, and why it cannot outlive its data.
+
+A store is flushed, swapped with another of its databases, restored, or loses a slot and gets it back: whoever adds to this list
+says what drops the new thing then, and has a test for it (see `test_tally_story.py`).
+"""
+NOTED_OF_DATA = {"day", "booked", "wait_today", "run_today", "minute_ends", "oldest_end"}
+OF_KEYS = {"by_queue", "queue_count", "packed", "epoch"}
+
+
+def code_of(path: Path) -> str:
+    """A Lua file without what its comments and strings say."""
+    return COMMENT_OR_STRING.sub('""', path.read_text())
+
+
+def statements(code: str) -> Iterator[str]:
+    """The lines of a module that stand in a function, without fields of tables and without new names."""
+    inside, braces = False, 0
+    for line in code.splitlines():
+        if line[:1] not in (" ", ""):
+            inside = "function" in line
+            line = line.partition(") ")[2] if inside else ""
+        if inside and not braces and not line.lstrip().startswith("local "):
+            yield line.partition("{")[0]
+        braces += line.count("{") - line.count("}")
+
+
+def changed_in_functions(code: str) -> set[str]:
+    """The names that a module binds for good, and of which a function changes the value or an element."""
+    bound = {
+        name
+        for names in re.findall(r"^local ((?:\w+, )*\w+)(?: =|$)", code, re.M)
+        for name in names.split(", ")
+    }
+    changed = {
+        name
+        for line in statements(code)
+        for left in line.split(" = ")[:-1]
+        for name in re.findall(
+            r"(?<![\w.])\w+(?=[.\[,]|$)", re.split(r"\b(?:then|do|else|and|or|return)\b", left)[-1]
+        )
+    }
+    return (bound - {"M"}) & changed
+
+
+def test_all_that_the_core_keeps_in_memory_is_listed_with_what_drops_it() -> None:
+    found = {name_of(path): changed_in_functions(code_of(path)) for path in lua_files()}
+    assert "call" in found.pop("base.prelude")  # names of Lua and of the store, bound at the first call
+    assert {name: kept for name, kept in found.items() if kept} == {
+        name: set(kept) for name, kept in STATE.items() if kept
+    }
+
+
+def test_what_is_noted_beside_the_names_of_keys_is_known_to_the_file_that_drops_it() -> None:
+    kept = re.compile(r"\b(?:queue|keys|ctx\.keys|home)\.\w+(?:, (?:queue|keys|ctx\.keys|home)\.\w+)* = ")
+    found = {
+        name
+        for path in lua_files()
+        for hit in kept.findall(code_of(path))
+        for name in re.findall(r"\.(\w+)(?=,| )", hit)
+    }
+    assert found == NOTED_OF_DATA | OF_KEYS

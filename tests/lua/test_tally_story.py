@@ -1,5 +1,10 @@
 """What happened in a queue: tallies that never forget, minutes for charts, days that begin and are dropped."""
 
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast import Client
 from holdfast.commands.admin import SettingSet
 from holdfast.commands.jobs import Cancel
 from holdfast.commands.leases import Complete, Pop
@@ -7,6 +12,8 @@ from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
 from holdfast.commands.recurring import Recur
 from holdfast.commands.views import Minutes, Tallies, Tick
+from holdfast.testing.clock import StoppedClock
+from holdfast.testing.store import ScratchStore
 from native_door import Door
 
 DAY = 86_400
@@ -213,3 +220,116 @@ def test_a_queue_that_was_forgotten_begins_anew(core, door: Door):
     door.put("q", "b")
     popped(core)
     assert counts(core) == {"put": 1, "popped": 1}
+
+
+def forget_all(door: Door, clock) -> None:
+    """What FLUSHALL leaves of a namespace: nothing but what the core has in memory. The next client makes the root again."""
+    door.ask("UNLINK", *[door.key(name) for name in door.names()])
+    door("info", "test", clock.now_ms)
+
+
+def restore(door: Door, clock, copy: dict[str, bytes]) -> None:
+    door.ask("UNLINK", *[door.key(name) for name in door.names()])
+    for name, value in copy.items():
+        door.ask("RESTORE", door.key(name), 0, value)
+    clock.advance(seconds=0)
+
+
+def work(core, door: Door, name: str, count: int) -> None:
+    door.put("q", *[f"{name}-{n}" for n in range(count)])
+    for job in popped(core, count):
+        core(Complete("w", job))
+
+
+def test_the_midnight_after_the_store_was_flushed_counts_right(core, clock, door: Door):
+    work(core, door, "old", 5)
+    forget_all(door, clock)
+    work(core, door, "new", 7)
+    clock.advance(seconds=DAY)
+    work(core, door, "next", 3)
+    assert counts(core) == {"put": 10, "popped": 10, "completed": 10}
+
+
+def test_the_midnight_after_an_earlier_copy_was_restored_counts_right(core, clock, door: Door):
+    """A copy has the epoch of the root that it was made of, so the core cannot see from the root that its data are others."""
+    work(core, door, "a", 5)
+    copy = door.dump()
+    clock.advance(seconds=DAY)
+    work(core, door, "b", 4)
+    restore(door, clock, copy)
+    work(core, door, "c", 3)
+    assert counts(core) == {"put": 8, "popped": 8, "completed": 8}
+    clock.advance(seconds=DAY)
+    work(core, door, "d", 2)
+    assert counts(core) == {"put": 10, "popped": 10, "completed": 10}
+
+
+def test_failures_are_counted_on_the_right_day_after_a_copy_was_restored(core, clock, door: Door):
+    door.put("q", "a", "b", retries=0)
+    first, _ = popped(core, 2)
+    copy = door.dump()
+    clock.advance(seconds=DAY)
+    core(Fail("w", first, "G"))
+    restore(door, clock, copy)
+    core(Fail("w", first, "G"))
+    clock.advance(seconds=DAY)
+    work(core, door, "c", 1)
+    assert counts(core)["failed"] == 1
+
+
+def test_the_minutes_of_a_namespace_that_was_flushed_begin_at_once(core, clock, door: Door):
+    door.put("q", "a")
+    popped(core)
+    forget_all(door, clock)
+    door.put("q", "a")
+    popped(core)
+    assert len(core(Minutes("q"))) == 2
+
+
+@pytest.fixture
+def databases(engine_store: ScratchStore, namespace: str) -> Iterator[list[StoppedClock]]:
+    """Two databases of one server with a namespace of the same name: the core has one memory for both."""
+    with (
+        Client(f"{engine_store.url}?db=9", namespace=namespace) as one,
+        Client(f"{engine_store.url}?db=10", namespace=namespace) as other,
+    ):
+        clocks = [StoppedClock(one), StoppedClock(other)]
+        yield clocks
+        for client in (one, other):
+            Door(client).ask("FLUSHDB")
+
+
+@pytest.mark.parametrize("change", ["none", "SWAPDB", "FLUSHDB"])
+def test_databases_with_a_namespace_of_the_same_name_are_counted_apart(
+    databases: list[StoppedClock], change: str
+) -> None:
+    doors = [Door(clock._client) for clock in databases]
+    for clock in databases:
+        clock.advance(seconds=0)
+    done = [0, 0]
+
+    def day(*counts_of: int) -> None:
+        for at, (clock, door, count) in enumerate(zip(databases, doors, counts_of, strict=True)):
+            if count:
+                work(clock.core, door, f"{clock.now_ms}-{at}", count)
+                done[at] += count
+        for clock, count in zip(databases, done, strict=True):
+            assert counts(clock.core) == (
+                {"put": count, "popped": count, "completed": count} if count else {}
+            )
+        for clock in databases:
+            clock.advance(seconds=DAY)
+
+    day(2, 3)
+    day(2, 0)
+    if change == "SWAPDB":
+        doors[0].ask("SWAPDB", 9, 10)
+        done.reverse()
+    if change == "FLUSHDB":
+        doors[0].ask("FLUSHDB")
+        doors[0]("info", "test", databases[0].now_ms)
+        done[0] = 0
+    day(1, 5)
+    day(4, 1)
+    day(0, 2)
+    assert all(len(clock.core(Minutes("q"))) >= 3 for clock in databases)

@@ -1,7 +1,8 @@
 -- keys: the only file that knows how a key is written.
 --
 -- Every key starts with the root, then letters, a colon and the user's text, so no name a user picks can collide with
--- another key. The tables below are pure functions of their arguments: caching them cannot go wrong after a failover.
+-- another key. The names in the tables below are pure functions of their arguments. What is noted there of data (`day`,
+-- `booked`, `minute_ends`, `oldest_end`) goes with the root that the data belong to: see `belong_to`.
 local M = {}
 
 local MOST_ROOTS, MOST_QUEUES = 500, 4000
@@ -95,6 +96,15 @@ function M.of_root(root)
   keys = root == M.SHARED and M.shared() or native(root)
   roots[root], root_count = keys, root_count + 1
   return keys
+end
+
+-- The root of these keys has this text, and this epoch. With another epoch it is another root under the same name (the
+-- store was flushed, or it is one of another database): nothing that is known of data is true of it.
+function M.belong_to(keys, packed, epoch)
+  keys.packed = packed
+  if keys.epoch == epoch then return end
+  keys.epoch, keys.oldest_end = epoch, nil
+  keys.by_queue, keys.queue_count = {}, 0
 end
 
 local LETTERS = { waiting = "w:", control = "q:", tallies = "k:" }

@@ -10,6 +10,7 @@ local text = require("base.text")
 local M = {}
 
 local FORM = "<BBHI6I6c8ddddddd"
+local EPOCH_AT = 1 + 1 + 1 + 2 + 6 + 6
 -- Flags. RELEASING: a finished job has dependents that are not released yet. WATCHED:
 -- someone looks at the pages, until the moment in `watched`. MARKED: there are tracked
 -- jobs. KEEPING: data of earlier attempts are kept. UPKEEP: some throttle needs it, now or when
@@ -91,6 +92,8 @@ function M.open(ctx, key)
   local flags, schema, defaults = byte(packed, 1, 3)
   if schema ~= M.SCHEMA then refuse.call("SCHEMA", "this root has schema " .. schema) end
   if defaults < DEFAULTS_NOW then packed = renewed(key, packed) end
+  -- Equal texts are one text in Lua, so the comparison costs nothing.
+  if ctx.keys.packed ~= packed then keys.belong_to(ctx.keys, packed, sub(packed, EPOCH_AT, EPOCH_AT + 7)) end
   ctx.packed, ctx.settings, ctx.flags, ctx.watched, ctx.released = packed, false, flags, false, 0
   ctx.history = false
   if flags == 0 then ctx.now = store_time() else open_flagged(ctx, key, flags) end
@@ -153,7 +156,6 @@ function M.make(key, test_clock)
     history_age = 604800000, history_count = 50000, max_data = 0, flags = test_clock and M.TEST or 0,
   }
   if test_clock then call("HSET", key, "clock", format("%.17g", test_clock)) end
-  keys.of_root(key).oldest_end = nil
   return write(key, root)
 end
 

@@ -24,6 +24,7 @@ local ended = require("nouns.ended")
 local event = require("nouns.event")
 local index = require("nouns.index")
 local rollback = require("nouns.rollback")
+local touched_jobs = require("nouns.touched_jobs")
 local dependents = require("nouns.dependents")
 local throttle = require("nouns.throttle")
 local throttles = require("doors.native_throttles")
@@ -93,6 +94,7 @@ local function register_rows(rows)
     by_verb[rows[i][1]] = changes and run or nil
     register(rows[i][1], rows[i][2], rows[i][3], function(key, args)
       CTX.keys = keys.of_root(key)
+      touched_jobs.begin()
       local reply = run(root.open(CTX, key), args)
       if changes and CTX.flags > root.TEST then afterwards(CTX) end
       return reply

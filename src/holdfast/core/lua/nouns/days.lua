@@ -73,4 +73,13 @@ function M.begin(ctx, queue, day)
   keys.on_day(ctx, queue, day, booked)
 end
 
+-- A log or a count of a day begins. If it is not the day that the data have open, they are others than those of which
+-- this was noted: an earlier copy was restored under the same root. Returns whether another day was begun.
+function M.is_another(ctx, queue, day)
+  if not ctx.bounds.tallies then return false end
+  if tonumber(call("HGET", queue.tallies, "day") or nil) == queue.booked then return false end
+  M.begin(ctx, queue, day)
+  return true
+end
+
 return M

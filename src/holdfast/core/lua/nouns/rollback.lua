@@ -103,7 +103,6 @@ function M.run(ctx)
     end
   end
   for i = 1, #jids do pcall(home, ctx, jids[i]) end
-  touched_jobs.all()
 end
 
 return M

@@ -22,7 +22,13 @@ function M.waited(ctx, queue, samples)
   if queue.day ~= day then days.begin(ctx, queue, day) end
   local log = ctx.queue_keys and queue.wait_log .. queue.booked or queue.wait_today
   local size = call("APPEND", log, samples)
-  if size == #samples then days.keep(ctx, log) end
+  if size == #samples then
+    days.keep(ctx, log)
+    if days.is_another(ctx, queue, day) then
+      call("UNLINK", log)
+      return M.waited(ctx, queue, samples)
+    end
+  end
   if size >= FULL then fold(ctx, queue, log, "wait") end
 end
 
@@ -31,7 +37,13 @@ function M.ran(ctx, queue, samples)
   if queue.day ~= day then days.begin(ctx, queue, day) end
   local log = ctx.queue_keys and queue.run_log .. queue.booked or queue.run_today
   local size = call("APPEND", log, samples)
-  if size == #samples then days.keep(ctx, log) end
+  if size == #samples then
+    days.keep(ctx, log)
+    if days.is_another(ctx, queue, day) then
+      call("UNLINK", log)
+      return M.ran(ctx, queue, samples)
+    end
+  end
   if size >= FULL then fold(ctx, queue, log, "run") end
 end
 
@@ -40,7 +52,12 @@ function M.count(ctx, queue, what)
   local day = day_of(ctx.now)
   if queue.day ~= day then days.begin(ctx, queue, day) end
   local key = queue.stats .. queue.booked
-  if call("HINCRBY", key, what, 1) == 1 then days.keep(ctx, key) end
+  if call("HINCRBY", key, what, 1) > 1 then return end
+  days.keep(ctx, key)
+  if days.is_another(ctx, queue, day) then
+    call("HDEL", key, what)
+    return M.count(ctx, queue, what)
+  end
 end
 
 -- Takes some (nil: one) back, of the day of `when`.

@@ -1,13 +1,17 @@
 -- touched_jobs: jobs that a call may have taken from their places and not put down yet. They are
--- looked at only if the call fails on its way: see `put_right`.
+-- looked at only if the call fails on its way: see `rollback`. Each call begins without any.
 local M = {}
 
 local MOST = 2048
-local jids, count, taken, popped = {}, 0, {}, nil
+local jids, count, is_full, taken, popped = {}, 0, false, nil, nil
+
+-- A call begins: what an earlier one noted may be of another namespace, or of data that are gone.
+function M.begin() count, is_full, taken, popped = 0, false, nil, nil end
 
 -- A record was read, so it may be about to change.
 function M.note(jid)
-  count = count < MOST and count + 1 or 1
+  if count == MOST then count, is_full = 0, true end
+  count = count + 1
   jids[count] = jid
 end
 
@@ -15,12 +19,16 @@ end
 function M.popped(list) popped = list end
 
 -- The same of another set.
-function M.took(set, list) taken[set] = list end
+function M.took(set, list)
+  taken = taken or {}
+  taken[set] = list
+end
 
 -- All of it, which is forgotten: jids, what was taken by set, ready jobs or nil.
 function M.all()
-  local noted, by_set, ready = jids, taken, popped
-  jids, count, taken, popped = {}, 0, {}, nil
+  local noted, by_set, ready = {}, taken or {}, popped
+  for i = 1, is_full and MOST or count do noted[i] = jids[i] end
+  M.begin()
   return noted, by_set, ready
 end
 
