@@ -149,6 +149,32 @@ def test_a_move_moves_each_job_once(console: Console, client: Client) -> None:
     assert client.queues["c"].counts["waiting"] == 600
 
 
+@pytest.mark.parametrize("priority", [-5, 5])
+def test_a_change_of_what_the_jobs_are_ordered_by_meets_each_job_once(
+    console: Console, client: Client, priority: int
+) -> None:
+    jids = put(client, 300)
+    done = run(console, action="priority", value=str(priority), filter="queue:q state:waiting")
+    assert (done.state, done.changed, done.same, done.looked >= 300) == ("done", 300, 0, True)  # type: ignore[attr-defined]
+    assert {client.job(jid).priority for jid in jids[::50]} == {priority}
+    again = console.dry_run(Spec(action="priority", value=str(priority), filter="queue:q"))
+    assert again.matched == 0
+
+
+@pytest.mark.parametrize("length", [0, 30, 900])
+def test_a_delay_of_jobs_that_have_one_meets_each_job_once(
+    console: Console, client: Client, length: int
+) -> None:
+    clock = StoppedClock(client)
+    clock.start()
+    for n in range(300):
+        client.queues["q"].put("k.K", {"n": n}, delay=60 + n)
+    running = console.start_operation(Spec(action="delay", value=str(length), filter="queue:q"))
+    found = console.run_operation(running, lambda _: clock.advance(seconds=0.1))
+    assert (found.state, found.changed, found.matched) == ("done", 300, 300)
+    assert console.dry_run(Spec(action="delay", value="5", filter="queue:q")).matched == 300
+
+
 def test_a_move_takes_jobs_that_were_queued_since_and_leaves_those_that_wait_there(
     console: Console, client: Client
 ) -> None:

@@ -90,9 +90,9 @@ class Tallies(msgspec.Struct, frozen=True, gc=False):
         return cls(*[int(value) for value in row[:9]])
 
     def since(self, earlier: "Tallies") -> "Tallies":
-        """Return the difference to an earlier count."""
+        """Return the difference to an earlier count, at least 0: counts that were lost in between are no negative events."""
         counts = zip(msgspec.structs.astuple(self)[1:], msgspec.structs.astuple(earlier)[1:], strict=True)
-        return Tallies(self.when_ms, *[now - before for now, before in counts])
+        return Tallies(self.when_ms, *[max(now - before, 0) for now, before in counts])
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name, without the time."""

@@ -5,6 +5,7 @@ matches in the same call that notes how far it got. Whoever takes over continues
 """
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -77,6 +78,7 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 UNDO_MS: Final = 3_600_000
+_AHEAD_MS: Final = 1000
 _END: Final = Position("end")
 _NOWHERE: Final = SearchPlan((), "")
 
@@ -147,6 +149,14 @@ class Running(msgspec.Struct):
     """Jobs that earlier runs matched."""
     finds: bool = True
     """Whether a job matched of those that it looked at last."""
+    began_ms: int = 0
+    """The time of the store's clock when this run began."""
+    began: float = msgspec.field(default_factory=time.monotonic)
+
+    @property
+    def latest_ms(self) -> int:
+        """A time that the store's clock has not passed yet."""
+        return self.began_ms + round((time.monotonic() - self.began) * 1000) + _AHEAD_MS
 
     @property
     def room(self) -> int:
@@ -172,7 +182,8 @@ def start(ask: Planner, spec: Spec, runner: str, now_ms: int) -> Plan[Running]:
     command = OperationSet("start", id, runner, LEASE_MS, msgspec.json.encode(spec).decode())
     line = f"{spec.filter}" + (f" → {spec.value}" if spec.value else "")
     yield from ask(Audited(spec.who or "unnamed", f"bulk {spec.action}", id, line[:4000], command))
-    return Running(id, runner, spec, plan, Position(), _wants(spec, query, plan), query.matcher(now_ms))
+    wants, matches = _wants(spec, query, plan), query.matcher(now_ms)
+    return Running(id, runner, spec, plan, Position(), wants, matches, began_ms=now_ms)
 
 
 def _wants(spec: Spec, query: Filter, plan: SearchPlan) -> str:
@@ -195,7 +206,7 @@ def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[Running]:
     plan = yield from planned(ask, query, APPLIES.get(spec.action, STATES))
     place = _NOWHERE if at == _END else plan
     wants, matches = _wants(spec, query, plan), query.matcher(now_ms)
-    return Running(id, runner, spec, place, at, wants, matches, before=detail.facts.matched)
+    return Running(id, runner, spec, place, at, wants, matches, before=detail.facts.matched, began_ms=now_ms)
 
 
 def step(ask: Planner, running: Running, count: int = AT_ONCE) -> Plan[int]:
@@ -219,19 +230,28 @@ def step(ask: Planner, running: Running, count: int = AT_ONCE) -> Plan[int]:
 def _matching(running: Running, some: Chunk, most: int) -> tuple[list[JobRow], int, Position]:
     """Return the first `most` jobs of a page that match, how many were looked at for them, and the place behind these."""
     rows: list[JobRow] = []
+    latest_ms = running.latest_ms
     for looked, (row, score) in enumerate(zip(some.page.jobs, some.page.scores, strict=True), 1):
-        if running.matches(row) and not is_done(running.spec, row):
+        if running.matches(row) and not is_done(running.spec, row, latest_ms):
             rows.append(row)
             if len(rows) == most and row is not some.page.jobs[-1]:
                 return rows, looked, some.behind(row, score)
     return rows, some.page.looked, some.following
 
 
-def is_done(spec: Spec, row: JobRow) -> bool:
-    """Return whether a move leaves a job alone: it waits in that queue already, or came into it since the beginning.
+def is_done(spec: Spec, row: JobRow, now_ms: int = 0) -> bool:
+    """Return whether a job is left alone, because it is as the action would make it.
 
-    So a job that was moved is not moved again where the filter matches that queue too.
+    What an action orders the jobs by moves them behind the place where it is, so that it meets them again: a job is changed
+    once. A move leaves a job that waits in that queue already, or came into it since the beginning; a delay one that is due
+    when the jobs delayed by it are, until `now_ms`.
     """
+    if spec.action == "priority":
+        return row.priority == int(float(spec.value))
+    if spec.action == "delay":
+        if row.state != "scheduled":
+            return row.state == "waiting" and float(spec.value) == 0
+        return 0 < spec.planned_ms <= row.due_ms - float(spec.value) * 1000 + 1 <= now_ms
     if spec.action != "move" or row.queue != spec.value:
         return False
     return row.state in ("waiting", "depends") or row.queued_ms >= spec.planned_ms > 0
