@@ -16,6 +16,7 @@ from holdfast.cli.place import url_of
 from holdfast.cli.worker_log import set_level
 from holdfast.client.store_options import ClientOptions
 from holdfast.errors import UsageError
+from holdfast.work.descendants import end_descendants
 from holdfast.work.performing.outcome import met_unknown
 from holdfast.work.performing.surroundings import make_importable
 from holdfast.work.queues.reserving import listed
@@ -92,6 +93,7 @@ def start(flags: Mapping[str, Any]) -> int:
         _enter(flags["workdir"])
     _print_start(settings, store, flags["as_json"])
     run_worker(settings, store)
+    end_descendants()
     status = UNKNOWN_CODE if settings.drain and met_unknown() else 0
     if status:
         log.error("jobs whose code this worker does not know have failed; it exits with status %d", status)

@@ -24,6 +24,7 @@ from holdfast.errors import WorkError
 from holdfast.models import JobFacts
 from holdfast.wire.waiting import sleep
 from holdfast.work import signals
+from holdfast.work.descendants import OwnFork
 from holdfast.work.forking.solitary import BY_ITSELF, SETTLED, SIZE, Assignment, become, read_outcome
 from holdfast.work.observe.ledger import note_lost
 from holdfast.work.performing.outcome import Outcome, log_release
@@ -263,6 +264,10 @@ class ForkedJob:
             watched.poll(_milliseconds(PARTING if process >= 0 else LOOK / 10))
         if self._unwinds:
             stop_group(self.pid)
+        elif not self._is_complete():
+            # What a process that crashed had started; its last chance is TERM, which multiprocessing's tracker ignores.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGTERM)
         with self._lock:
             self._is_over = True
             return _status_of(self.pid)
@@ -302,7 +307,8 @@ def _fork() -> int:
         handler.acquire()
     pid = -1
     try:
-        pid = os.fork()
+        with OwnFork():
+            pid = os.fork()
     finally:
         # In the new process `logging` has given them new locks by now.
         for handler in handlers if pid else ():

@@ -21,6 +21,7 @@ from holdfast.commands.outcomes import Advance, Expire, Fail, Release, Retry
 from holdfast.errors import WorkError
 from holdfast.models import JobFacts
 from holdfast.work import signals
+from holdfast.work.descendants import end_descendants, guard_forks
 from holdfast.work.greenlets import prepare_child, thrown
 from holdfast.work.observe.board import note_forked
 from holdfast.work.observe.ledger import count_as_forked
@@ -130,6 +131,7 @@ def become(assignment: Assignment) -> NoReturn:
         # Nothing of the parent's may run here, not even its exit handlers.
         signal.signal(UNWIND, ignore)
         try:
+            end_descendants()
             send_rest()
             _flush()
         finally:
@@ -173,6 +175,7 @@ def _settle_in(parent: int) -> None:
     lead_group()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
     die_with(parent)
+    guard_forks(is_whole=True)
 
 
 def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -18,6 +18,7 @@ from math import inf
 from typing import Final, NamedTuple, NoReturn
 
 from holdfast.work import signals
+from holdfast.work.descendants import end_descendants
 from holdfast.work.keeper import GONE, LOST, OVER
 from holdfast.work.observe.board import listen
 from holdfast.work.performing.surroundings import Surroundings
@@ -281,6 +282,7 @@ def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
             for number in _UNTIL_AT_WORK:
                 signal.signal(number, signal.SIG_IGN)
             around.close()
+            end_descendants()
             send_rest()
     except Terminated:
         code = 0

@@ -22,6 +22,7 @@ import msgspec
 
 from holdfast.commands.outcomes import HowReleased
 from holdfast.work import signals
+from holdfast.work.descendants import descendants, end_all
 from holdfast.work.observe.ledger import count_lost
 from holdfast.work.observe.metrics import State
 from holdfast.work.parent.child import USED_UP, Body, LeaseTable, Place, become
@@ -105,7 +106,10 @@ class ChildProcess:
         """Kill the child, and the processes of its jobs."""
         for process in self.lease_table.processes():
             stop_group(process)
+        # They have another parent afterwards.
+        started = descendants(self.pid) if self.pid else []
         self.signal(signal.SIGKILL)
+        end_all(started)
 
     def release_of(self, code: int | None) -> tuple[HowReleased, str]:
         """Return how the leases of the dead child are released, and the cause; `code` is its exit code, None if it is unknown."""

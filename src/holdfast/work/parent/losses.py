@@ -171,7 +171,7 @@ def _stop_if_still(child: Supervised, lease: Held) -> bool:
         log.warning(
             "job %s: %s; its process %d is stopped and its work dropped", lease.jid, lease.lost, child.pid
         )
-        os.kill(child.pid, signal.SIGKILL)
+        child.kill()
         return True
     os.kill(child.pid, signal.SIGCONT)
     return False

@@ -16,6 +16,7 @@ from holdfast.client.aio import AsyncClient
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
+from holdfast.work.descendants import guard_forks, leave_forks
 from holdfast.work.forking.forked import DANGEROUS
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.observe.stacks import for_slots
@@ -82,6 +83,7 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
     async def run(self) -> None:
         """Work until told to stop, until the queues are empty (`drain`), or for `max_jobs` jobs."""
         self._state = ProcessState(self._settings)
+        guard_forks(is_whole=self._place.order is None)
         session, running = self._session, self.running
         try:
             while not self._aborting and (limit := self._limit()) != ENDED:
@@ -102,6 +104,7 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
             if not self._aborting:
                 raise
         finally:
+            leave_forks()
             await self._close()
 
     async def _close(self) -> None:

@@ -20,6 +20,7 @@ from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
 from holdfast.wire.plans import Plan
+from holdfast.work.descendants import guard_forks, leave_forks
 from holdfast.work.forking.forked import DANGEROUS
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.observe.stacks import for_slots
@@ -88,6 +89,7 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
         """Work until told to stop, until the queues are empty (`drain`), or for `max_jobs` jobs. Raises Terminated."""
         stop = self._stop
         self._state = ProcessState(self._settings, stop.fileno(), stop.wake_fd, self._place.pipe.fileno())
+        guard_forks(is_whole=self._place.order is None)
         try:
             self._work()
             self._stop_listening()
@@ -96,6 +98,7 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
             self._unwind()
             raise
         finally:
+            leave_forks()
             self._wake_up.close()
             self._crew.close()
 
