@@ -17,6 +17,7 @@ from hypothesis.configuration import set_hypothesis_home_dir
 import sampling
 from holdfast.client.aio import AsyncClient
 from holdfast.client.sync import Client
+from holdfast.logs import DescriptorHandler
 from holdfast.testing.clock import StoppedClock
 from holdfast.testing.store import Engine, ScratchStore, find_engine
 
@@ -71,7 +72,7 @@ def root_log() -> Iterator[None]:
     before = list(logging.root.handlers)
     yield
     for handler in [one for one in logging.root.handlers if one not in before]:
-        if type(handler) in (logging.StreamHandler, logging.FileHandler):
+        if type(handler) in (logging.StreamHandler, DescriptorHandler):
             logging.root.removeHandler(handler)
 
 

@@ -1,8 +1,12 @@
 """The logger of holdfast, and its formatters: text and JSON."""
 
+import fcntl
 import json
 import logging
+import os
+import select
 import sys
+import weakref
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
@@ -29,10 +33,69 @@ logger: Final = logging.getLogger("holdfast")
 _own: Final = WhenAsked()
 logger.addHandler(_own)
 
+
+class DescriptorHandler(logging.Handler):
+    """Write to a duplicate of `descriptor`, which stays open whatever becomes of standard error. It raises nothing.
+
+    Lines that cannot be written are counted; the next one that can is preceded by their number.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+        self._opened = os.fstat(self._descriptor)
+        self._lost = 0
+        # Not by `close`, which `logging.shutdown` calls before the last lines of a process.
+        weakref.finalize(self, os.close, self._descriptor).atexit = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        try:
+            line = self.format(record)
+            if self._lost:
+                line = f"{self._lost} lines of the log could not be written\n{line}"
+            self._write(f"{line}\n".encode(errors="backslashreplace"))
+            self._lost = 0
+        except Exception:
+            self._lost += 1
+
+    def _write(self, line: bytes) -> None:
+        # A job may have closed it, and opened something else under its number.
+        if not os.path.samestat(os.fstat(self._descriptor), self._opened):
+            raise OSError("the descriptor of the log is another file now")
+        while line:
+            try:
+                line = line[os.write(self._descriptor, line) :]
+            except BlockingIOError:
+                if not select.select([], [self._descriptor], [], LONGEST_WRITE)[1]:
+                    raise
+
+
+LONGEST_WRITE: Final = (
+    1.0  # seconds for which a line waits for a reader who set standard error to non-blocking
+)
+
 jobs_log: Final = logging.getLogger("holdfast.jobs")
 """One line at the end of each job of a worker."""
 starts_log: Final = logging.getLogger("holdfast.jobs.start")
 """One line at the start of each job of a worker."""
+
+
+def _never_raise(own: logging.Logger) -> None:
+    """Have a logger raise nothing, whatever its handlers do: a job must not fail for a line of the log."""
+    handle = own.handle
+
+    def handle_safely(record: logging.LogRecord) -> None:
+        try:
+            handle(record)
+        except Exception:
+            pass  # there is no other place to report it
+
+    setattr(own, "handle", handle_safely)  # noqa: B010
+
+
+for _logger in (logger, jobs_log, starts_log):
+    _never_raise(_logger)
 
 JOB: Final = "holdfast_job"
 """The attribute of a record for the facts of the job that logged it."""

@@ -1,11 +1,13 @@
 """Section 13.7 of the Python API: one logger, silent until it is asked."""
 
 import logging
+import os
 import re
 import subprocess
 import sys
 
 import holdfast
+from holdfast.logs import DescriptorHandler
 
 SAY = "holdfast.logger.warning('careful'); holdfast.logger.info('by the way')"
 
@@ -45,3 +47,34 @@ def test_a_program_that_configured_logging_sees_each_line_once_and_in_its_own_fo
 
 def test_it_writes_to_the_standard_error_of_the_moment() -> None:
     assert said("import io; sys.stderr = io.StringIO(); holdfast.logger.setLevel('INFO')") == []
+
+
+def test_a_line_that_cannot_be_written_raises_nothing(tmp_path) -> None:
+    failing = "logging.raiseExceptions = False; holdfast.logger.addHandler(Failing())"
+    setting = f"""
+class Failing(logging.Handler):
+    def emit(self, record):
+        raise RuntimeError('no room')
+{failing}
+holdfast.logger.setLevel('INFO')"""
+    assert said(setting) == []
+
+
+def test_lines_outlive_standard_error_and_what_could_not_be_written_is_counted(tmp_path) -> None:
+    file = tmp_path / "log"
+    with file.open("w") as opened:
+        handler = DescriptorHandler(opened.fileno())
+    record = logging.makeLogRecord({"msg": "a line \udcff"})
+    handler.emit(record)
+    descriptor = handler._descriptor
+    kept = os.dup(descriptor)
+    with (tmp_path / "other").open("w") as other:
+        os.dup2(other.fileno(), descriptor)  # as a job does that closes it, and opens something else
+    handler.emit(record)
+    handler.emit(record)
+    os.dup2(kept, descriptor)
+    os.close(kept)
+    handler.emit(record)
+    lines = ["a line \\udcff", "2 lines of the log could not be written", "a line \\udcff"]
+    assert file.read_text().splitlines() == lines
+    assert (tmp_path / "other").read_text() == ""

@@ -54,6 +54,25 @@ def close_output() -> None:
 
 
 @app.job(queue="q")
+def wrap_output() -> str:
+    # As many libraries do for a while: the wrapper closes what it wraps when it is collected.
+    import gc, io
+    before = sys.stdout, sys.stderr
+    sys.stderr = io.TextIOWrapper(sys.stderr.buffer, encoding="utf-8")
+    sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8")
+    sys.stdout, sys.stderr = before
+    gc.collect()
+    note(f"closed {sys.stderr.closed}")
+    return "done"
+
+
+@app.job(queue="q")
+def print_all() -> None:
+    print("an error", file=sys.stderr)
+    print("a line", flush=True)
+
+
+@app.job(queue="q")
 def close_all() -> None:
     note(f"closes {os.getpid()}")
     os.closerange(3, 256)
@@ -180,6 +199,18 @@ def test_a_job_that_closes_output_is_done_and_its_process_replaced(shop, pool, r
         assert worker.wait() == 0  # something else must start it again
         return
     assert rogues.look_around.put().result(30) == ["None", "False"]
+    assert shop.job(handle.jid).attempts == 1
+    assert worker.process.poll() is None
+
+
+def test_a_job_whose_wrapper_closes_output_is_done_once_and_later_jobs_can_print(shop, pool, rogues):
+    worker = shop.start(pool)
+    handle = rogues.wrap_output.put()
+    assert handle.result(30) == "done"
+    assert shop.notes("closed") == ["closed True"]
+    rogues.print_all.put().result(30)
+    until(lambda: "an error" in worker.said() and "a line" in worker.said(), "both are in the log")
+    assert f"job {handle.jid} (rogues.wrap_output) took" in worker.said()
     assert shop.job(handle.jid).attempts == 1
     assert worker.process.poll() is None
 

@@ -2,9 +2,10 @@
 
 import logging
 import os
+import sys
 
 from holdfast.errors import UsageError
-from holdfast.logs import JsonFormatter, TextFormatter, jobs_log, logger, starts_log
+from holdfast.logs import DescriptorHandler, JsonFormatter, TextFormatter, jobs_log, logger, starts_log
 
 
 def open_log(log_file: str, log_format: str) -> None:
@@ -12,17 +13,25 @@ def open_log(log_file: str, log_format: str) -> None:
 
     Raises UsageError.
     """
-    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    handlers = [_standard_error()]
     if log_file:
         try:
             # It holds what jobs log: a new file is for this user alone.
-            os.close(os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-            handlers.append(logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace"))
+            opened = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            handlers.append(DescriptorHandler(opened))
+            os.close(opened)
         except OSError as error:
             raise UsageError(f"--logger {log_file}: {error.strerror}") from None
     for handler in handlers:
         handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
         logging.root.addHandler(handler)
+
+
+def _standard_error() -> logging.Handler:
+    try:
+        return DescriptorHandler(sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):
+        return logging.StreamHandler()  # a program replaced it
 
 
 def set_level(verbose: bool, quiet: bool = False) -> None:

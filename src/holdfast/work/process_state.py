@@ -9,12 +9,13 @@ import os
 import select
 import signal
 import socket
+import sys
 import threading
 from datetime import datetime
 from math import inf
 from time import monotonic
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from holdfast.code.current import running
 from holdfast.core.library import VERSION
@@ -164,6 +165,7 @@ class ProcessState:
         self._poll = select.poll()
         for descriptor in (*STANDARD, *own):
             self._poll.register(descriptor, 0)
+        self._streams = [stream for stream in (sys.stdout, sys.stderr) if stream is not None]
         self._is_main = threading.current_thread() is threading.main_thread()
         self._handlers = {number: signal.getsignal(number) for number in signals.ALL}
         self._wake_fd = -1
@@ -177,6 +179,9 @@ class ProcessState:
         ready = self._poll.poll(0)
         if ready:
             self._reopen([descriptor for descriptor, event in ready if event & select.POLLNVAL])
+        for stream in self._streams:
+            if stream.closed:
+                self._renew(stream)
         if self._most and (used := memory_used()) > self._most:
             self._use_up("uses %d KB, more than %d", used, self._most)
         now = monotonic()
@@ -196,6 +201,17 @@ class ProcessState:
             signal.set_wakeup_fd(-1)
             self._wake_fd = -1
         self._use_up("has lost descriptors that a job closed (%s)", ", ".join(map(str, closed)))
+
+    def _renew(self, closed: TextIO) -> None:
+        """Replace a standard stream that a job closed, as wrappers of it do that are collected; its descriptor is open."""
+        name = "stdout" if closed in (sys.__stdout__, sys.stdout) else "stderr"
+        descriptor = ("stdout", "stderr").index(name) + 1
+        renewed = open(descriptor, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        self._streams = [renewed if stream is closed else stream for stream in self._streams]
+        for where in (name, f"__{name}__"):
+            if getattr(sys, where) is closed:
+                setattr(sys, where, renewed)
+        log.warning("a job closed sys.%s; it is open again", name)
 
     def _use_up(self, why: str, *facts: object) -> None:
         if not self.is_used_up:

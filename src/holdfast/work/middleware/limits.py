@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from inspect import currentframe, isawaitable
 from math import isfinite
 from pathlib import Path
@@ -229,7 +229,8 @@ class _Watch:
         after = "" if self._slot is None else " after its other jobs"
         log.error("job %s: %s; its process ends%s", job.jid, error, after)
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+            with suppress(OSError, ValueError, AttributeError):  # the job closed it
+                stream.flush()
 
     def _where(self) -> TracebackType | None:
         """Where the job is, as a traceback from the first frame behind the caller's."""

@@ -245,10 +245,12 @@ class Performer:
 
     def _leave(self, error: BaseException | None) -> None:
         """End a process that the job forked and that came back here: there must not be two workers now."""
-        sys.stdout.flush()
-        sys.stderr.flush()
         code = error.code if isinstance(error, SystemExit) else int(error is not None)
-        os._exit(code if isinstance(code, int) else int(code is not None))
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code if isinstance(code, int) else int(code is not None))
 
     def cancelled(self, facts: JobFacts, error: BaseException) -> Outcome:
         """Return the outcome of a job that cancelled itself: an exception like any other."""

@@ -150,8 +150,8 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
                 outcome = self._performer.cancelled(facts, error)
         except Exception as error:
             # The worker's, not the job's: that would have been an outcome. The slot must not be lost with it.
-            log.exception("job %s could not be performed", facts.jid)
             outcome = raised(facts, None, error)
+            log.exception("job %s could not be performed", facts.jid)
         self._end(slot, outcome)
         if not self._event.done():
             self._event.set_result(None)

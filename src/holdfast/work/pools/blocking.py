@@ -161,8 +161,8 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
             slot.is_over = True
         except Exception as error:
             # The worker's, not the job's: that would have been an outcome. The slot must not be lost with it.
-            log.exception("job %s could not be performed", facts.jid)
             outcome = raised(facts, None, error)
+            log.exception("job %s could not be performed", facts.jid)
         finally:
             if not slot.is_over:
                 slot.is_over = True
