@@ -4,9 +4,14 @@ For a program that has not imported that package (extra `otel`), the cost is one
 job is one line of W3C Trace Context: `traceparent`, and after a space `tracestate` if there is one.
 """
 
+import logging
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
+
+from holdfast.code.failure import brief
+
+log = logging.getLogger("holdfast")
 
 LONGEST: Final = 1024  # bytes that the core takes
 SYSTEM: Final = "holdfast"
@@ -22,14 +27,19 @@ def is_traced() -> bool:
 
 
 def put_span(queue: str, klass: str, jid: str) -> str:
-    """Record the span of a put. Returns the option `trace` of the job, "" without a valid span."""
-    api = _api()
+    """Record the span of a put. Returns the option `trace` of the job, "" without a valid span. What fails is logged."""
     attributes = attributes_of(queue, klass, jid, "create")
-    span = _tracer().start_span(f"put {queue}", kind=api.SpanKind.PRODUCER, attributes=attributes)
     try:
-        return _carried(api.set_span_in_context(span))
-    finally:
-        span.end()
+        api = _api()
+        span = _tracer().start_span(f"put {queue}", kind=api.SpanKind.PRODUCER, attributes=attributes)
+        try:
+            return _carried(api.set_span_in_context(span))
+        finally:
+            span.end()
+    except Exception as error:
+        # Of the tracer or its exporter: the job is put all the same.
+        log.warning("the span of a put into %s could not be recorded: %s", queue, brief(error))
+        return ""
 
 
 def attributes_of(queue: str, klass: str, jid: str, operation: str) -> dict[str, str]:

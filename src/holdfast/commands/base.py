@@ -115,6 +115,11 @@ def then(command: Command[T], convert: Callable[[T], R]) -> Command[R]:
     return cast("Command[R]", _Converted(command, convert))
 
 
+def hurried(command: Command[R]) -> Command[R]:
+    """Return a command that is not worth waiting for: it is sent again only briefly."""
+    return cast("Command[R]", _Hurried(command, lambda result: result))
+
+
 class _Converted:
     """A command with a converted result. Its flags are those of one command, not of a class, so it is no Command by type."""
 
@@ -147,3 +152,9 @@ class _Converted:
 
     def read(self, reply: Reply) -> object:
         return self._convert(self._within.read(reply))
+
+
+class _Hurried(_Converted):
+    __slots__ = ()
+
+    deadline = 1.0

@@ -271,6 +271,7 @@ def _timer(shard: Shard, commands: Sequence[Command[object]]) -> RetryTimer:
     seconds = shard.settings.deadline
     if _get_running_loop() is not None and any(command.verb in _PUTS for command in commands):
         seconds = min(seconds, shard.settings.loop_deadline)
+    seconds = min([seconds, *(getattr(command, "deadline", seconds) for command in commands)])
     return RetryTimer(seconds, shard.clock, shard.gate)
 
 

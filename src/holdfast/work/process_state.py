@@ -84,7 +84,11 @@ class Title:
             self._is_followed = True
             self._later = threading.Timer(max(0.0, self._next - monotonic()), self._follow)
             self._later.daemon, self._later.name = True, "holdfast-title"
-            start_without_signals(self._later)
+            try:
+                start_without_signals(self._later)
+            except RuntimeError as error:
+                log.debug("a title is not shown: %s", error)  # no thread can be started now
+                self._later, self._is_followed = None, False
 
     def rest(self, description: str, paused: bool = False) -> None:
         """Show and log that there are no jobs in the queues of `description`, or that none may be taken for now."""
@@ -206,7 +210,7 @@ class ProcessState:
         """Replace a standard stream that a job closed, as wrappers of it do that are collected; its descriptor is open."""
         name = "stdout" if closed in (sys.__stdout__, sys.stdout) else "stderr"
         descriptor = ("stdout", "stderr").index(name) + 1
-        renewed = open(descriptor, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        renewed = open(descriptor, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
         self._streams = [renewed if stream is closed else stream for stream in self._streams]
         for where in (name, f"__{name}__"):
             if getattr(sys, where) is closed:

@@ -6,6 +6,7 @@ from typing import Any, Final, TypedDict, Unpack
 from holdfast.client.descriptors import AnyClient, CommandMethod
 from holdfast.client.jobs.callbacks import settling
 from holdfast.client.jobs.facts import JobView, Local, most_data
+from holdfast.client.jobs.reports import ReportMethod
 from holdfast.client.put_options import check_priority
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
@@ -68,31 +69,31 @@ class AttributeVerbs:
         """Stop tracking the job; return whether it was tracked. Core: verbs/track.lua."""
         return Track(False, self.facts.jid)
 
-    @CommandMethod
+    @ReportMethod
     def log(self, message: str, data: Mapping[str, object] | None = None) -> Command[bool]:
-        """Add a line to the job's history: any text, and a mapping of up to 16 kB as JSON.
+        """Add a line to the job's history: any text, and a mapping of up to 16 kB as JSON. Return whether it was added.
 
-        Raises UsageError, JobNotFound. Core: verbs/log.lua.
+        In a running job it is dropped where the store is full or unavailable. Raises UsageError, JobNotFound. Core: verbs/log.lua.
         """
         return Log(self.facts.jid, check_name("message", message), _object(data))
 
-    @CommandMethod
+    @ReportMethod
     def report(
         self, progress: float | None = None, note: str = "", lines: Iterable[str] = ()
     ) -> Command[bool]:
         """Record the progress of the job, from 0 to 1, with a note (of up to 1,000 bytes), and add lines to its log.
 
-        None leaves progress and note as they were; the log keeps the last 100 lines and 8 kB. Raises UsageError,
-        LeaseLost. Core: verbs/report.lua.
+        None leaves progress and note as they were; the log keeps the last 100 lines and 8 kB. Return whether it was
+        recorded: in a running job it is dropped where the store is full or unavailable. Raises UsageError, LeaseLost. Core: verbs/report.lua.
         """
         checked = [check_text("line", line) for line in check_list("lines", lines)]
         return self._report(progress, note, checked[-MAX_BATCH:])
 
-    @CommandMethod
+    @ReportMethod
     def progress(self, fraction: float, note: str = "") -> Command[bool]:
-        """Record the progress of the job, from 0 to 1, with a note of up to 1,000 bytes.
+        """Record the progress of the job, from 0 to 1, with a note of up to 1,000 bytes. Return whether it was recorded.
 
-        Raises UsageError, LeaseLost. Core: verbs/report.lua.
+        In a running job it is dropped where the store is full or unavailable. Raises UsageError, LeaseLost. Core: verbs/report.lua.
         """
         return self._report(fraction, note, [])
 

@@ -10,6 +10,7 @@ where a process runs one job at a time; where it runs many, a record is a job's 
 import logging
 import sys
 from collections import deque
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
@@ -159,7 +160,8 @@ class Records:
         if current is not None:
             setattr(record, JOB, current.facts)
             if record.name.partition(".")[0] != log.name:
-                _keep(current, record)
+                with suppress(Exception):  # a job must not fail for what it logs
+                    _keep(current, record)
         return record
 
 
