@@ -33,6 +33,13 @@ def options_before() -> list[click.Parameter]:
     ]
 
 
+own_namespace_option: Final = click.option(
+    "--namespace",
+    callback=inherited,
+    help="Namespace of the jobs [default: HOLDFAST_NAMESPACE, that of the clients of imported code, or default].",
+)
+"""The option of a command that looks for the namespace itself: None if it was not given."""
+
 namespace_option: Final = click.option(
     "--namespace",
     callback=inherited,

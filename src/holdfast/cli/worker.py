@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from holdfast.cli.place import inherited, namespace_option
+from holdfast.cli.place import inherited, own_namespace_option
 from holdfast.cli.worker_log import open_log, set_level
 from holdfast.errors import UsageError
 from holdfast.work.greenlets import patch
@@ -131,10 +131,11 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     "--host",
     "url",
     callback=inherited,
-    help="URL or host name of the store [default: HOLDFAST_URL, REDIS_URL, or the embedded store].",
+    help="URL or host name of the store [default: HOLDFAST_URL, that of the clients of imported code, REDIS_URL, or the "
+    "embedded store].",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port, if --host is a host name [default: 6379].")
-@namespace_option
+@own_namespace_option
 @click.option(
     "--max-jobs", default=0, show_default=True, help="Replace a child after this number of jobs; 0: never."
 )

@@ -14,9 +14,10 @@ import msgspec
 from holdfast.cli.output import print_json
 from holdfast.cli.place import url_of
 from holdfast.cli.worker_log import set_level
-from holdfast.client.store_options import ClientOptions
+from holdfast.client.opening import clients
 from holdfast.errors import UsageError
 from holdfast.work.descendants import end_descendants
+from holdfast.work.imported_clients import choose
 from holdfast.work.performing.outcome import met_unknown
 from holdfast.work.performing.surroundings import make_importable
 from holdfast.work.queues.reserving import listed
@@ -78,7 +79,7 @@ def start(flags: Mapping[str, Any]) -> int:
 
     `flags` maps names of flags to values; a flag that was not given is None where the environment may set it.
     """
-    root = str(Path.cwd())
+    root, before = str(Path.cwd()), clients()
     search_first((*(str(Path(path).resolve()) for path in flags["paths"]), root))
     if flags["setup"]:
         call_setup(flags["setup"])
@@ -88,7 +89,7 @@ def start(flags: Mapping[str, Any]) -> int:
     make_importable(settings)
     # Before anything else: a worker whose code cannot be imported must not take jobs.
     import_modules(settings.imports)
-    store = StoreChoice(url, ClientOptions(namespace=flags["namespace"])).found()
+    store = choose(url, flags["namespace"], before)
     if flags["workdir"]:
         _enter(flags["workdir"])
     _print_start(settings, store, flags["as_json"])

@@ -72,6 +72,8 @@ class ClientBase(ClientVerbs, Generic[D]):
     """The part of a client that sync and async share; `D` is the driver's class of clients."""
 
     link: Any
+    has_functions = False
+    """Whether functions were made jobs of this client."""
 
     def __init__(self, opening: Opening) -> None:
         self._client: Any = self

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, Unpack, overload
 
+from holdfast.client.opening import note_function
 from holdfast.code.steps import Coro
 from holdfast.errors import JobNotFound, UsageError
 
@@ -33,7 +34,9 @@ class _Decorator:
     def _entry(self, function: Callable[..., object]) -> "Registered":
         from holdfast.code.registry import make_entry
 
-        return make_entry(function, self._options)
+        entry = make_entry(function, self._options)
+        note_function(self._app)
+        return entry
 
 
 class JobDecorator(_Decorator):

@@ -42,6 +42,18 @@ def note(client: object) -> None:
         callback(client)
 
 
+on_first_function: Final[list[Callable[[Any], None]]] = []
+"""Callbacks that get each client when its first function becomes a job."""
+
+
+def note_function(client: Any) -> None:
+    """Remember that a client has function jobs."""
+    if not client.has_functions:
+        client.has_functions = True
+        for callback in on_first_function:
+            callback(client)
+
+
 def clients() -> list[Any]:
     """Return every client that is in use."""
     return list(_clients.values())

@@ -6,12 +6,14 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from holdfast.client.handles import Job, Queue
+from holdfast.client.opening import clients
 from holdfast.client.queue_names import is_plain
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease
 from holdfast.errors import LeaseLost, TransportError, UsageError
 from holdfast.settings import check_list, default_worker_name, unknown_option
 from holdfast.work.classes.logs import LOG_OPTIONS, configured_logging, level_of
+from holdfast.work.imported_clients import warn_of_others
 from holdfast.work.parent.child import Place
 from holdfast.work.parent.presence import resumable
 from holdfast.work.performing.chain import Mixable, own_middleware
@@ -350,8 +352,10 @@ class BaseWorker(Mixable):
         """Return its settings and its store, once its code can be imported."""
         settings = self.settings
         make_importable(settings)
+        before, store = clients(), self.store
         import_modules(settings.imports)
-        return settings, self.store
+        warn_of_others(store, before)
+        return settings, store
 
     def _logging(self) -> Any:
         return configured_logging(self.kwargs)
