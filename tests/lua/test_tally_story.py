@@ -10,6 +10,7 @@ from holdfast.commands.jobs import Cancel
 from holdfast.commands.leases import Complete, Pop
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
+from holdfast.commands.queues import GetStats
 from holdfast.commands.recurring import Recur
 from holdfast.commands.views import Minutes, Tallies, Tick
 from holdfast.testing.clock import StoppedClock
@@ -333,3 +334,24 @@ def test_databases_with_a_namespace_of_the_same_name_are_counted_apart(
     day(4, 1)
     day(0, 2)
     assert all(len(clock.core(Minutes("q"))) >= 3 for clock in databases)
+
+
+def test_the_wait_of_a_retried_job_counts_from_when_it_was_ready(core, clock, door: Door):
+    """A bad deploy: jobs fail for a while, and are put back to work in the afternoon."""
+    door.put("q", "failed", "retried", "gone")
+    failed, retried, _ = popped(core, 3)
+    clock.advance(seconds=1)
+    core(Fail("w", failed, "G"))
+    core(Retry("w", retried, 100_000))
+    clock.advance(seconds=400)
+    assert [job.jid for job in popped(core, 9)] == [
+        "retried"
+    ]  # it was due for 300 s; the third one has its grace
+    clock.advance(seconds=20)
+    assert [job.jid for job in popped(core, 9)] == ["gone"]  # 15 s after its grace ended
+    clock.advance(seconds=600)
+    door("unfail", "", 0, "q", "G", 9)
+    clock.advance(seconds=2)
+    assert [job.jid for job in popped(core)] == ["failed"]
+    wait = core(GetStats("q")).wait
+    assert (wait.count, round(wait.mean * wait.count)) == (6, 300 + 15 + 2)

@@ -75,7 +75,9 @@ def seen(row: Any) -> dict[str, Any] | None:
     progress = job.progress
     shown["progress"] = (progress.fraction, progress.note, progress.when_ms) if progress else None
     shown |= {"log": job.log, "throttles": job.throttles, "tracked": job.tracked}
-    shown["history"] = [(line.what, line.when_ms, line.name) for line in job.history]
+    shown["history"] = [
+        (line.what, line.when_ms, line.name) for line in job.history if not line.refusal
+    ]  # late reports change nothing else: see `test_history_story.py`
     return shown
 
 

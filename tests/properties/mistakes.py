@@ -52,6 +52,9 @@ MISTAKES = [
     Mistake("a failed job stays in its group", 'call("ZREM", key, ...) >= 1 and call("EXISTS", key) == 0', 'call("EXISTS", key) == 0'),
     Mistake("a completed job can be cancelled", "r and r.state ~= state.COMPLETE and r or nil", "r or nil"),
     Mistake("a job that is put again is still listed as complete", "    ctx.completed.take_out(ctx, jid)\n", "\n"),
-    Mistake("a wait counts from the put, however often it was popped", "  if r.popped > r.queued then return r.popped end\n", ""),
+    Mistake("a wait counts from the put, however often it was popped", "return r.ended > since and r.ended or since", "return r.queued"),
+    Mistake("the wait of a retried job counts from its last pop", "return r.ended > since and r.ended or since", "return since"),
+    Mistake("the wait of a delayed retry counts from when a worker looked", "ctx.record.ready(r, since and since[i] or ctx.now)", "ctx.record.ready(r, ctx.now)"),
+    Mistake("the wait of a lost job has its run in it", "return lapsed > since and lapsed or since", "return since"),
     Mistake("a long body is left behind", 'if record.has(r.flags, FLAG.SPILLED) then call("UNLINK", ctx.keys.body .. jid) end', ""),
 ]  # fmt: skip

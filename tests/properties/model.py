@@ -70,6 +70,7 @@ class Model(Putting):
         for job in self.due_in(name):
             job.state = "waiting"
             if not self.comes_too_late(job):
+                self.waits_since(job, job.due)
                 self.make_ready(job)
 
     def lost(self, name: str, want: int) -> list[Job]:
@@ -82,7 +83,9 @@ class Model(Putting):
             elif len(again) < want or self.is_spent(job):
                 if not job.noticed:
                     self.notice(job)
+                lapsed = job.end
                 if self.pay(job, "lost"):
+                    job.since = lapsed
                     again.append(job)
         return again
 
@@ -117,7 +120,7 @@ class Model(Putting):
 
     def grant(self, job: Job, worker: str, lease: int, line: Queue) -> None:
         length = lease or line.heartbeat or self.heartbeat_ms
-        waited = self.now - max(job.queued, job.popped)
+        waited = self.now - max(job.queued, job.popped, job.since)
         self.day(job.queue, self.now).wait.samples.append(waited / 1000)
         job.state, job.ready, job.noticed, job.worker = "running", False, False, worker
         job.token = max(job.token + 1, self.granted + 1, self.now)
@@ -165,12 +168,14 @@ class Model(Putting):
                 self.end_lease(job)
                 job.history.append((how, self.now, ""))
                 job.state, job.ready, job.rank = "waiting", True, (1, -job.priority, 0, job.rank[-1])
+                job.since = self.now
                 continue
             if not job.noticed:
                 self.day(job.queue, self.now).retries += 1
             if self.pay(job, how, cause):
                 self.end_lease(job)
                 job.state, job.ready, job.rank = "waiting", True, (0, self.next_number())
+                job.since = self.now
         return count
 
     def timeout(self, jids: tuple[str, ...]) -> int:
@@ -181,6 +186,7 @@ class Model(Putting):
             self.end_lease(job)
             job.history.append(("timed-out", self.now, ""))
             job.state, job.ready, job.rank = "stalled", True, (0, self.next_number())
+            job.since = self.now
         return len(jids)
 
     # --- ending ------------------------------------------------------------------------------------------------

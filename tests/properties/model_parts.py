@@ -36,6 +36,7 @@ class Job:
     max_losses: int | None = None
     popped: int = 0
     ended: int = 0
+    since: int = 0
     token: int = 0
     worker: str = ""
     end: int = 0

@@ -162,6 +162,7 @@ class Putting(Throttling):
             job.state, job.due, job.ready = "scheduled", self.now + delay, False
         else:
             job.state = "waiting"
+            self.waits_since(job, self.now)
             self.make_ready(job)
 
     def withdraw(self, job: Job) -> None:

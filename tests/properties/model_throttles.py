@@ -94,6 +94,11 @@ class Throttling(Looks):
         for name in self.ids(job):
             self.offer(name)
 
+    def waits_since(self, job: Job, when: int) -> None:
+        """A job that was popped before is ready again; one that was not waits from its put on."""
+        if job.attempts:
+            job.since = when
+
     def make_ready(self, job: Job) -> None:
         job.ready, job.rank = True, (1, -job.priority, 1, self.next_number())
 

@@ -159,7 +159,7 @@ def _history(history: Sequence[HistoryEntry], now: int, full: bool) -> None:
 
 def _line(line: HistoryEntry, now: int) -> str:
     known = {name: value for name, value in line.as_dict().items() if name not in ("what", "when", "token")}
-    words = [f"{name}={value}" for name, value in known.items()]
+    words = [line.refusal] if line.refusal else [f"{name}={value}" for name, value in known.items()]
     return " ".join([moment(line.when_ms), line.what, *words])
 
 

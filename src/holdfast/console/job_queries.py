@@ -70,7 +70,7 @@ def logged(facts: JobFacts) -> list[str]:
     return [
         " ".join([line.what, *(f"{name}={value}" for name, value in line.data.items())])
         for line in facts.history
-        if line.what not in _OF_CORE
+        if line.what not in _OF_CORE and not line.refusal
     ] + list(facts.log)
 
 

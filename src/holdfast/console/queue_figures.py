@@ -173,7 +173,7 @@ def jobs_of(
     found = yield from search(ask, parse(text), now_ms, checked_limit(limit), after, "te")
     info = yield from ask(Info())
     page = Page(found.jobs, found.cursor, found.candidates)
-    grace, needs = round(info.grace * 1000), dict[str, tuple[str, ...]]()
+    grace, needs = round(info.grace), dict[str, tuple[str, ...]]()
     if state not in ("depends", "throttled") or not page.rows:
         return QueueJobs(text, page, grace)
     for facts in (yield from ask(JobGet([row.jid for row in page.rows]))):

@@ -53,13 +53,20 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
 
 _NAMES_A_GROUP: Final = frozenset(("failed", "failed-retries", "retried"))
 _PAID: Final = frozenset(("crashed", "lost"))
+_REFUSED: Final = {
+    "complete": "its result was refused",
+    "fail": "its failure was refused",
+    "retry": "its retry was refused",
+    "heartbeat": "its heartbeat was refused",
+}
 """Lines of lost attempts: their `name` is the budget that was charged, `losses` or `retries`."""
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
     """One line of a job's history; `name` is the queue, the group of a failure, or the budget charged for a loss.
 
-    A line that was added by `log` has its own `what`, and `data`.
+    A line that was added by `log` has its own `what`, and `data`. In a line ``refused``, `reason` is the report that a worker
+    made of an attempt that it had lost (complete, fail, retry, heartbeat), and `after` of the data the seconds since the loss.
     """
 
     what: str
@@ -78,6 +85,14 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
         numbers = int(when), int(attempt or 0), int(token or 0)
         data = _logged(row[7]) if len(row) > 7 and row[7] else _NO_EXTRAS
         return cls(text(what), *numbers, text(worker), text(name), text(reason), data)
+
+    @property
+    def refusal(self) -> str:
+        """Return in words that a worker came back to an attempt that it had lost, "" of any other line."""
+        after, refused = self.data.get("after"), _REFUSED.get(self.reason, "")
+        if self.what != "refused" or not refused or not isinstance(after, int | float):
+            return ""
+        return f"worker {self.worker} came back after {after:.3g} s; {refused}"
 
     def as_dict(self) -> dict[str, object]:
         """Return the mapping that `job.history` shows: `what`, `when` in seconds, and whatever else is known."""

@@ -158,5 +158,9 @@ def _throttle_fix(check: Check, facts: JobFacts) -> Fix | None:
 
 def waited_ms(history: Sequence[HistoryEntry], attempt: Attempt) -> int:
     """Return how long a job had been ready before an attempt, as far as its history shows that."""
-    before = [line.when_ms for line in history if line.when_ms <= attempt.start_ms and line.what != "popped"]
+    before = [
+        line.when_ms
+        for line in history
+        if line.when_ms <= attempt.start_ms and line.what not in ("popped", "refused")
+    ]
     return attempt.start_ms - max(before, default=attempt.start_ms)

@@ -32,10 +32,7 @@ function M.native.class_start(priority) return format("%.0f", -priority * CLASS)
 function M.native.member(_, jid) return jid end
 
 -- Where a job goes that is ready now. Returns score and member, as the next two do.
-function M.native.place(r, sequence, _, jid)
-  r.ended = sequence
-  return sequence - r.priority * CLASS, jid
-end
+function M.native.place(r, sequence, _, jid) return sequence - r.priority * CLASS, jid end
 
 -- Ahead of its whole class (its priority was changed while it waited at `score`).
 function M.native.ahead(r, score, priority, jid)
@@ -51,10 +48,7 @@ function M.native.first_again(r, jid)
 end
 
 -- Ahead of every class (it was timed out).
-function M.native.urgent(r, sequence, jid)
-  r.ended = 0
-  return sequence - URGENT, jid
-end
+function M.native.urgent(_, sequence, jid) return sequence - URGENT, jid end
 
 -- How failures are ranked: one of now, or of a moment before.
 function M.native.failure(ctx, when) return when or ctx.now end

@@ -82,11 +82,21 @@ end
 
 function M.native.with_klass(head, klass) return head .. pack("Bc0", #klass, klass) end
 
--- The time a wait is counted from: the put, or the last pop if that was later.
+-- The time a wait is counted from: the put, or when the job became ready again after an attempt (the last pop, where a
+-- core before 0.3 made it ready).
 function M.native.since(r)
-  if r.popped > r.queued then return r.popped end
-  return r.queued
+  local since = r.popped > r.queued and r.popped or r.queued
+  return r.ended > since and r.ended or since
 end
+
+-- A job that was popped before is ready again since `when`. Its record has room for that where the end of a run has its
+-- place; of a job that waits nobody reads it as that.
+function M.native.ready(r, when)
+  if r.attempts > 0 then r.ended = when end
+end
+
+-- The same of a job whose lease, or grace period, ended at `lapsed`.
+function M.native.lost_since(since, lapsed) return lapsed > since and lapsed or since end
 
 -- What the other form has to note at a put or pop, and when a lease ends at
 -- another time; this one need not.

@@ -40,6 +40,8 @@ end
 
 -- The time a wait is counted from.
 function M.since(r) return r.since end
+function M.ready() end
+function M.lost_since(since) return since end
 
 -- A new life, or a new lease, begins now.
 function M.begin(r, now) r.since = now end

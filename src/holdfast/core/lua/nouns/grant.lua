@@ -109,7 +109,7 @@ end
 
 -- Jobs whose lease was lost go first, whatever their priority. They keep their slots.
 function M.lost(ctx, queue, grant, want)
-  local jids, records, seen = lease.collect_lost(ctx, queue, want, grant.chores)
+  local jids, records, lapsed, seen = lease.collect_lost(ctx, queue, want, grant.chores)
   grant.chores = grant.chores - seen
   local n = 0
   for i = 1, #jids do
@@ -118,7 +118,7 @@ function M.lost(ctx, queue, grant, want)
     n = n + 1
     sets[2 * n - 1], sets[2 * n] = ctx.keys.job .. jids[i], new
     leases[2 * n - 1], leases[2 * n] = ends, jids[i]
-    waits[n] = ctx.now - since
+    waits[n] = ctx.now - ctx.record.lost_since(since, lapsed[i])
     if n == PIECE then
       flush(ctx, queue, n)
       n = 0

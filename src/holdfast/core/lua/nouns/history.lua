@@ -139,6 +139,32 @@ function M.log(ctx, jid, r, what, data)
   append(ctx, jid, r, { what, ctx.now, r.attempts, runs and r.token or 0, runs and r.worker or "", "", "", data })
 end
 
+M.REFUSED = "refused" -- by its name, so that older clients read it as a line of a user's own
+
+local function note_refused(ctx, jid, worker, token, what)
+  local packed = call("HGET", ctx.keys.extra .. jid, "h")
+  local holder = mp_pack(token) .. mp_pack(worker)
+  if not packed or not find(packed, holder, 1, true) then return end
+  if find(packed, holder .. mp_pack("") .. mp_pack(what), 1, true) then return end
+  local lines, last = unpacked(packed), nil
+  for i = 1, #lines do
+    local line = lines[i]
+    if line[4] == token and line[5] == worker and (not last or last[1] == M.POPPED) then last = line end
+  end
+  if not last then return end
+  local data = format('{"after": %.3f}', (ctx.now - last[2]) / 1000)
+  local line = { M.REFUSED, ctx.now, last[3], token, worker, "", what, data }
+  call("HSET", ctx.keys.extra .. jid, "h", trimmed(ctx, packed .. mp_pack(line)))
+end
+
+-- A worker came back to an attempt that is not its own any more: what it sent (`complete`, `fail`, `retry`,
+-- `heartbeat`) is noted, once for each, with the seconds since it lost the attempt. Only where a line shows that it had
+-- it, so nobody makes a history long by made-up tokens. The call is refused, whatever comes of that.
+function M.refused(ctx, jid, r, worker, token, what)
+  if not ctx.bounds.tallies or not r or not record.has(r.flags, HISTORY) then return end
+  pcall(note_refused, ctx, jid, worker, token, what)
+end
+
 -- Whether a job that waits has failed, and nothing but puts and throttles came after that: it was put to work again
 -- and did not run since.
 function M.failed_last(ctx, jid, r)

@@ -88,8 +88,9 @@ function M.make_ready(ctx, queue, jid, r, first, idle)
   if idle then queues.signal(queue) end
 end
 
--- The same for many jobs of one queue, in that order. Writes their records.
-function M.make_many_ready(ctx, queue, jids, records, first, idle)
+-- The same for many jobs of one queue, in that order. Writes their records. `since` (nil: now) are the times
+-- at which they became ready.
+function M.make_many_ready(ctx, queue, jids, records, first, idle, since)
   local count = #jids
   if count == 0 then return end
   if not first then first, idle = queues.take_sequence(ctx, queue, count) end
@@ -98,6 +99,7 @@ function M.make_many_ready(ctx, queue, jids, records, first, idle)
     local jid, r = jids[i], records[i]
     state.move(r, state.WAITING)
     entries[2 * i - 1], entries[2 * i] = ctx.order.place(r, first + i, ctx.now, jid)
+    ctx.record.ready(r, since and since[i] or ctx.now)
     writes[2 * i - 1], writes[2 * i] = ctx.keys.job .. jid, ctx.record.write(r)
   end
   call("ZADD", queue.waiting, unpack_(entries))
@@ -123,6 +125,7 @@ function M.place(ctx, queue, jid, r, delay, first, idle)
   else
     state.move(r, state.WAITING)
     M.make_ready(ctx, queue, jid, r, first, idle)
+    ctx.record.ready(r, ctx.now)
   end
 end
 

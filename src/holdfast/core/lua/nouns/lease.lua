@@ -105,13 +105,13 @@ local function is_last(ctx, queue, jid, r)
 end
 
 -- Looks at leases that ended, at most `most` where that door has a bound. Returns the jobs
--- to hand out again at once, at most `want`, as two lists, jids and records; and how many
--- leases it looked at.
+-- to hand out again at once, at most `want`, as three lists: jids, records, and the times at which
+-- their leases, or the grace periods, ended; and how many leases it looked at.
 function M.collect_lost(ctx, queue, want, most)
   local bound = ctx.bounds.lost and math.min(ctx.bounds.lost, math.floor(most)) or want
-  local lost = call("ZRANGE", queue.leases, "-inf", ctx.now, "BYSCORE", "LIMIT", 0, bound)
-  local jids, records, grace = {}, {}, root.settings(ctx).grace
-  for i = 1, #lost do
+  local lost = call("ZRANGE", queue.leases, "-inf", ctx.now, "BYSCORE", "LIMIT", 0, bound, "WITHSCORES")
+  local jids, records, ends, grace = {}, {}, {}, root.settings(ctx).grace
+  for i = 1, #lost, 2 do
     local jid = lost[i]
     local r = job.read(ctx, jid)
     if not r or r.state ~= state.RUNNING then
@@ -125,11 +125,12 @@ function M.collect_lost(ctx, queue, want, most)
       local unreported = not record.has(r.flags, NOTICED) or ctx.bounds.retell and grace <= 0
       if unreported then M.notice(ctx, queue, jid, r) end
       if redeliver(ctx, queue, jid, r) then
-        jids[#jids + 1], records[#records + 1] = jid, r
+        local n = #jids + 1
+        jids[n], records[n], ends[n] = jid, r, tonumber(lost[i + 1])
       end
     end
   end
-  return jids, records, #lost
+  return jids, records, ends, #lost / 2
 end
 
 return M

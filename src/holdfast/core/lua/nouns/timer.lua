@@ -9,23 +9,25 @@ local EXPIRING = record.FLAG.EXPIRING
 local PIECE = 512 -- jobs moved at once
 
 local function promote_some(ctx, queue, bound)
-  local due = call("ZRANGE", queue.scheduled, "-inf", ctx.now, "BYSCORE", "LIMIT", 0, bound)
-  if #due == 0 then return 0 end
-  local jids, records = {}, {}
-  for i = 1, #due do
-    local jid = due[i]
+  local found = call("ZRANGE", queue.scheduled, "-inf", ctx.now, "BYSCORE", "LIMIT", 0, bound, "WITHSCORES")
+  if #found == 0 then return 0 end
+  local due, jids, records, since = {}, {}, {}, {}
+  for i = 1, #found / 2 do
+    local jid = found[2 * i - 1]
+    due[i] = jid
     local r = job.read(ctx, jid)
     if r and r.state == state.SCHEDULED then
       if record.has(r.flags, EXPIRING) and expiry.is_over(ctx, jid, r) then
         state.move(r, state.WAITING)
         expiry.fail(ctx, queue, jid, r)
       else
-        jids[#jids + 1], records[#records + 1] = jid, r
+        local n = #jids + 1
+        jids[n], records[n], since[n] = jid, r, tonumber(found[2 * i])
       end
     end
   end
   call("ZREM", queue.scheduled, unpack_(due))
-  job.make_many_ready(ctx, queue, jids, records)
+  job.make_many_ready(ctx, queue, jids, records, nil, nil, since)
   return #due
 end
 

@@ -14,6 +14,7 @@ local M = {}
 -- Why a lease cannot be settled so: the job moved on before, or it is lost.
 function M.refusal(ctx, jid, r, worker, token)
   if r and history.ending(ctx, jid, r, worker, token) == history.ADVANCED then return "again" end
+  history.refused(ctx, jid, r, worker, token, "complete")
   return lease.refusal(jid, r)
 end
 

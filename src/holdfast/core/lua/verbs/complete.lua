@@ -23,6 +23,7 @@ local LIGHT = 102 -- jobs that are never too heavy for one call
 function M.refusal(ctx, jid, r, worker, token)
   if r and r.state == state.COMPLETE and r.token == token and r.worker == worker then return "again" end
   if r and history.ending(ctx, jid, r, worker, token) == history.DONE then return "again" end
+  history.refused(ctx, jid, r, worker, token, "complete")
   return lease.refusal(jid, r)
 end
 

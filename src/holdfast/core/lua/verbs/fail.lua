@@ -21,6 +21,7 @@ local function settle(ctx, worker, group, message, jid, token, data)
   local r, refused, other = lease.held(ctx, worker, jid, token)
   if not r then
     if other and history.ending(ctx, jid, other, worker, token) == history.FAILED then return "again" end
+    history.refused(ctx, jid, other, worker, token, "fail")
     return refused
   end
   M.one(ctx, group, message, jid, r, data)

@@ -2,6 +2,7 @@
 local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
+local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
 local options = require("nouns.options")
@@ -73,6 +74,7 @@ function M.run(ctx, length, args, first, last)
       reply[i] = GONE
     elseif not lease.is_held(r, args[place], tonumber(args[place + 2])) then
       reply[i] = LOST
+      history.refused(ctx, jid, r, args[place], tonumber(args[place + 2]), "heartbeat")
     else
       reply[i] = renew(ctx, group_of(ctx, groups, r.queue, length), jid, r, args[place + 3])
       if not signs[r.worker] then note(ctx, signs, r.worker) end

@@ -25,6 +25,7 @@ local function preempted(ctx, jid, r, cause)
   call("HINCRBY", ctx.keys.extra .. jid, "c", 1)
   state.move(r, state.WAITING)
   call("ZADD", queue.waiting, ctx.order.first_again(r, jid))
+  ctx.record.ready(r, ctx.now)
   queues.ready_again(ctx, queue)
   job.write(ctx, jid, r)
 end
@@ -40,6 +41,7 @@ local function lose(ctx, what, jid, r, cause)
   state.move(r, state.WAITING)
   local first, idle = queues.take_sequence(ctx, queue, 1)
   call("ZADD", queue.waiting, ctx.order.urgent(r, first + 1, jid))
+  ctx.record.ready(r, ctx.now)
   if idle then queues.signal(queue) end
   job.write(ctx, jid, r)
 end

@@ -50,7 +50,11 @@ end
 -- The same, or the refusal.
 local function settle(ctx, worker, delay, group, message, jid, token, data)
   local r, refused, other = lease.held(ctx, worker, jid, token)
-  if not r then return repeated(ctx, jid, other, worker, token) or refused end
+  if not r then
+    local before = repeated(ctx, jid, other, worker, token)
+    if not before then history.refused(ctx, jid, other, worker, token, "retry") end
+    return before or refused
+  end
   return M.one(ctx, delay, group ~= "" and group or nil, message ~= "" and message or nil, jid, r, data)
 end
 

@@ -17,6 +17,7 @@ local function one(ctx, jid, r)
   tally.count(ctx, queue, "timed-out", 1)
   local first, idle = queues.take_sequence(ctx, queue, 1)
   call("ZADD", queue.waiting, ctx.order.urgent(r, first + 1, jid))
+  ctx.record.ready(r, ctx.now)
   if idle then queues.signal(queue) end
   job.write(ctx, jid, r)
 end
