@@ -173,7 +173,7 @@ def test_a_job_that_waits_for_others_one_of_which_failed(why, core, worker, door
     assert (facts["open"], len(facts["parents"]), facts["failed"]) == (29, 20, ["p1"])
     assert facts["parents"][0] == {"jid": "p1", "state": "failed", "group": "G"}
     assert "p1 has failed" in found.text
-    assert check(found, "dependencies").fix == "holdfast jobs why p1"
+    assert check(found, "dependencies").fix == "holdfast jobs retry p1"
 
 
 def test_a_job_of_a_paused_queue(why, core, clock, worker, door: Door):
@@ -320,7 +320,7 @@ def test_a_message_moves_no_cursor_and_a_name_is_one_word_of_a_command(why, core
     core(Fail("w", job, "G", "first\n  \x1b[31mred\x07\tcell  "))
     assert why("-x").text.endswith("in group G and stays there until it is put again: ?[31mred? cell")
     door.put_waiting("child", "-x")
-    assert check(why("child"), "dependencies").fix == "holdfast jobs why -- -x"
+    assert check(why("child"), "dependencies").fix == "holdfast jobs retry -- -x"
 
 
 def test_a_job_whose_place_among_those_who_wait_was_taken(why, core, clock, door: Door):

@@ -2,9 +2,11 @@
 
 import pytest
 from browsing import Visits, expect, fail, put, toast
+from playwright.sync_api import Route
 
 from holdfast import Client
 from holdfast.console.handles import Console
+from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 
@@ -60,3 +62,31 @@ def test_a_group_is_muted_from_its_list_and_the_overview_leaves_it_out(visit: Vi
     page.get_by_role("button", name="Unmute").click()
     expect(page.get_by_role("button", name="Mute", exact=True)).to_be_visible()
     assert [one.kind for one in Console(client).overview().attention] == ["surge"]
+
+
+def test_the_dialog_that_cancels_many_jobs_focuses_the_safe_answer(visit: Visits, client: Client) -> None:
+    jids = put(client, 3)
+    client.queues["mail"].put("k.K", depends=jids)
+    page = visit("/jobs?q=queue:mail state:waiting")
+    page.locator("[data-all]").check()
+    page.locator(".bulk [data-verb=cancel]").click()
+    expect(page.locator("#dialog[open]")).to_contain_text("the job that waits for them too")
+    expect(page.locator("#dialog [data-close]")).to_be_focused()
+
+
+def test_no_message_is_shown_for_a_load_that_nobody_asked_for(visit: Visits, client: Client) -> None:
+    put(client, 1)
+    page = visit("/")
+    tried: list[str] = []
+
+    def cut(route: Route) -> None:
+        tried.append(route.request.method)
+        route.abort()
+
+    visit.expect("net::ERR_FAILED|Failed to fetch")
+    page.route(lambda url: not url.endswith("/live"), cut)
+    put(client, 5)
+    until(lambda: page.evaluate("1") and "GET" in tried, "a region loads itself again", 60.0)
+    page.locator("#queue").get_by_role("button", name="Pause mail").click()
+    expect(page.locator(".toast")).to_have_count(1)
+    assert "POST" in tried

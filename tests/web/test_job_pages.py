@@ -408,7 +408,13 @@ def test_what_a_page_deletes_can_be_undone_for_a_while(browse: Browse, client: C
     [found] = Console(client).operations()
     assert (found.spec.action, found.state, found.looked) == ("cancel", "running", 0)
     assert f'name="id" value="{found.id}"' in done.text
-    assert "begins in" in web.get(f"/operations/{found.id}").text
+    shown = web.get(f"/operations/{found.id}").text
+    assert "begins in" in shown
+    assert "possible: nothing was changed yet" in shown
+    assert "not possible" not in shown
+    for page in (shown, web.get("/operations").text):
+        assert "scheduled</span>" in page
+        assert "running</span>" not in page
     stopped = web.post("/api/v1/operations/stop", json={"id": found.id}).json()
     assert stopped["text"] == "Undone: nothing was changed."
     assert client.queues["mail"].counts["waiting"] == 2

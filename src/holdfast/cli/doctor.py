@@ -25,7 +25,8 @@ def doctor(keys: int, place: Place, as_json: bool) -> int:
 
     It changes nothing, and what its user may not look at is shown as such. The checks: store version, core, persistence,
     eviction, memory, replication, clock, latency, slow log; queues, worker versions, leases, silent workers, idle queues,
-    pauses, throttles, recurrences, preemptions, failures, and keys of unknown queues. Exit code 0 if all is fine or
+    pauses, dependencies, throttles, recurrences, paused recurrences, preemptions, failures, and keys of unknown queues. Exit code 0
+    if all is fine or
     noted, 1 for a warning or worse, 3 if the store does not respond.
     """
     with place.unchecked() as client:

@@ -134,7 +134,7 @@ def _print_text(console: Console, pages: Iterator[SearchPage], columns: Sequence
     for last in chain([first], pages):
         listing.add([[cell(row, name, now) for name in columns] for row in last.jobs])
         found, looked = found + len(last.jobs), looked + last.looked
-    effort = f"{counted(found, 'job')} found; looked at {looked:,} of {max(first.candidates, looked):,}: {last.index}"
+    effort = f"{counted(found, 'job')} found{' so far' if last.cursor else ''}; looked at {looked:,} of {max(first.candidates, looked):,}: {last.index}"
     echo_text(effort, err=True)
     if last.cursor:
         words = f" {quote(text)}" if text else ""

@@ -46,7 +46,7 @@ def operations() -> None:
 def list_operations(limit: int, watch: float | None, place: Place, as_json: bool) -> None:
     """List the last operations, newest first; the store keeps a hundred.
 
-    `state` is running, stopped, done, failed or undone; orphaned: it was running, but its program is gone. With --json: the list
+    `state` is scheduled (it has not begun), running, stopped, done, failed or undone; orphaned: it was running, but its program is gone. With --json: the list
     of what `show --json` prints, without refusals.
     """
     with place.console() as console:
@@ -71,7 +71,7 @@ def _print(rows: Sequence[Operation], now: int) -> None:
         [
             (
                 row.id,
-                state_of(row),
+                state_of(row, now),
                 f"{row.spec.action} {row.spec.value}".rstrip(),
                 row.changed,
                 row.spec.filter,
@@ -85,8 +85,10 @@ def _print(rows: Sequence[Operation], now: int) -> None:
     )
 
 
-def state_of(row: Operation) -> str:
+def state_of(row: Operation, now: int) -> str:
     """Return the state of an operation as people see it."""
+    if row.is_planned(now):
+        return "scheduled"
     return "orphaned" if row.is_orphaned else row.state
 
 
@@ -115,7 +117,7 @@ def _show(console: Console, id: str, as_json: bool) -> None:
     print_facts(
         {
             "operation": found.id,
-            "state": state_of(found),
+            "state": state_of(found, now),
             "action": f"{spec.action} {spec.value}".rstrip(),
             "filter": spec.filter,
             "at most": counted(spec.most, "job") if spec.most else "",

@@ -1,4 +1,4 @@
-"""`holdfast recurring`: show, run, pause, edit and delete recurring jobs."""
+"""`holdfast recurring`: show, add, run, pause, edit and delete recurring jobs."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -26,19 +26,23 @@ from holdfast.cli.output import (
 from holdfast.cli.tables import cut_line
 from holdfast.cli.times import brief, moment
 from holdfast.client.recur_options import Changes
-from holdfast.commands.recurring import RecurringFacts
+from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored
+from holdfast.console.put import NamedCode
 from holdfast.errors import HoldfastError, JobNotFound, UsageError
+from holdfast.settings import check_name
 
-_EMPTY = "There are no recurring jobs. A program makes them:\n  client.queues[QUEUE].recur(...)"
+_EMPTY = (
+    "There are no recurring jobs. To add one:\n  holdfast recurring add CODE --queue QUEUE --every LENGTH"
+)
 JIDS = click.argument("jids", metavar="JID…", nargs=-1, required=True, shell_complete=names_of("recurring"))
 JID = click.argument("jid", shell_complete=names_of("recurring"))
 
 
 @click.group(cls=OrderedGroup)
 def recurring() -> None:
-    """Show, run, pause, edit and delete recurring jobs."""
+    """Show, add, run, pause, edit and delete recurring jobs."""
 
 
 @examples("holdfast recurring list", "holdfast recurring list 'mail-*' --watch 10")
@@ -76,8 +80,18 @@ def list_recurring(pattern: str, part: Part, watch: float | None, place: Place, 
 
 def _cells(row: RecurringFacts, now: int) -> Sequence[object]:
     due = "" if row.paused else brief(row.next_ms, now)
-    paused = "yes" if row.paused else ""
+    paused = _pause(row, now) if row.paused else ""
     return row.jid, row.queue, row.klass, duration(row.interval_ms / 1000), due, row.count, paused
+
+
+def _pause(row: RecurringFacts, now: int) -> str:
+    """Return who paused a recurring job, why and since when, and what it has missed."""
+    why = f": {row.paused_why}" if row.paused_why else ""
+    since = f", since {moment(row.paused_since_ms)}" if row.paused_since_ms else ""
+    missed = row.missed_by(now)
+    return f"by {row.paused_by or 'somebody'}{why}{since}" + (
+        f"; {counted(missed, 'run')} missed" if missed else ""
+    )
 
 
 @examples("holdfast recurring show nightly-report")
@@ -98,7 +112,7 @@ def show(jid: str, place: Place, as_json: bool) -> None:
         "klass": found.klass,
         "every": duration(found.interval_ms / 1000),
         "next": moment(found.next_ms, now),
-        "paused": "yes" if found.paused else "",
+        "paused": _pause(found, now) if found.paused else "",
         "put": f"{counted(found.count, 'job')}"
         + (f", the last one is {jid}-{found.count}" if found.count else ""),
         "backlog": found.backlog or "all missed ones are put",
@@ -110,6 +124,67 @@ def show(jid: str, place: Place, as_json: bool) -> None:
     }
     print_facts(facts)
     echo_text(cut_line(f"data {json.dumps(stored(found.data), ensure_ascii=False)}"))
+
+
+@examples(
+    "holdfast recurring add reports.nightly --queue reports --every 1d --first 2h --jid nightly-report",
+    """holdfast recurring add Report --klass --queue reports --every 1h --data '{"format": "pdf"}'""",
+)
+@recurring.command()
+@click.argument("code")
+@click.option("--queue", "-q", required=True, shell_complete=names_of("queues"), help="Queue of its jobs.")
+@click.option(
+    "--every",
+    "interval",
+    type=length,
+    required=True,
+    metavar="LENGTH",
+    help="Time between two jobs, such as 10m.",
+)
+@click.option(
+    "--first",
+    "offset",
+    type=length,
+    metavar="LENGTH",
+    help="Time to the first job [default: now].",
+)
+@click.option("--klass", "is_class", is_flag=True, help="CODE is a class or module, not a function.")
+@click.option("--jid", help="Name of the recurring job [default: one is made].")
+@click.option("--data", metavar="JSON", help="Data of a class, or the arguments of a function.")
+@click.option("--priority", type=int, help="Priority of its jobs.")
+@click.option("--retries", type=int, help="Retries of its jobs.")
+@click.option("--backlog", type=int, help="How many missed occurrences are put later, 0 for all.")
+@click.option("--tag", "tags", multiple=True, help="Tag of its jobs; can be repeated.")
+@store_options
+@json_option
+def add(
+    code: str,
+    queue: str,
+    interval: float,
+    is_class: bool,
+    data: str | None,
+    place: Place,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Add a recurring job, which puts a job at a fixed interval, and print its jid.
+
+    CODE is the name of the function (`package.module.function`), or with --klass of a class. One of the same --jid that exists is
+    refused: `edit` changes it. JSON: `jid`.
+    """
+    jid = given["jid"]
+    with place.client() as client:
+        if jid and client.run(RecurGet((check_name("jid", jid),)))[0] is not None:
+            raise UsageError(
+                f"there is a recurring job {jid!r:.200} already: `holdfast recurring edit` changes it"
+            )
+        named = NamedCode(code, is_class, client.settings.max_data)
+        options = named.options({**given, "tags": list(given["tags"]) or None})
+        made = Console(client).add_recurring(queue, code, named.data(data), interval, options)
+    if as_json:
+        print_json({"jid": made})
+    else:
+        echo_text(made)
 
 
 @examples("holdfast recurring run nightly-report")
@@ -129,12 +204,13 @@ def run(jids: Sequence[str], place: Place, as_json: bool) -> int:
     return _each(jids, place, as_json, lambda console, jid: console.run_recurring(jid), done)
 
 
-@examples("holdfast recurring pause nightly-report")
+@examples("holdfast recurring pause nightly-report --why 'the printer is broken'")
 @recurring.command()
 @JIDS
+@click.option("--why", default="", help="Reason, which lists show.")
 @store_options
 @json_option
-def pause(jids: Sequence[str], place: Place, as_json: bool) -> int:
+def pause(jids: Sequence[str], why: str, place: Place, as_json: bool) -> int:
     """Pause recurring jobs: they put no jobs until they are resumed, and what they miss is left out.
 
     Exit code 1 if one of them does not exist. JSON: for each whether it changed, or null.
@@ -143,7 +219,7 @@ def pause(jids: Sequence[str], place: Place, as_json: bool) -> int:
     def done(jid: str, changed: bool) -> str:
         return f"{jid} is paused" if changed else f"{jid} was paused already"
 
-    return _each(jids, place, as_json, lambda console, jid: console.pause_recurring(jid), done)
+    return _each(jids, place, as_json, lambda console, jid: console.pause_recurring(jid, why=why), done)
 
 
 @examples("holdfast recurring resume nightly-report")

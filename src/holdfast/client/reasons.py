@@ -229,10 +229,14 @@ def _dependencies(facts: Facts) -> Check | None:
     count = facts["open"]
     jobs = "job" if count == 1 else "jobs"
     text = f"It waits for {count} other {jobs}: {names}{', …' if count > 3 else ''}."
+    gone = [parent["jid"] for parent in parents if parent["state"] == "gone"]
+    fix = _command(facts, "jobs why", parents[0]["jid"]) if parents else ""
     if failed:
         text += f" {failed[0]} has failed, so it waits until that job is put again."
-    first = failed[0] if failed else parents[0]["jid"] if parents else ""
-    fix = _command(facts, "jobs why", first) if first else ""
+        fix = _command(facts, "jobs retry", *failed)
+    elif gone:
+        text += f" {gone[0]} does not exist, so it waits for ever."
+        fix = _command(facts, "jobs cancel", facts["jid"])
     return Check("dependencies", "blocks", text, {"open": count, "parents": parents, "failed": failed}, fix)
 
 

@@ -33,7 +33,7 @@ from holdfast.commands.recurring import (
 )
 from holdfast.errors import UsageError
 from holdfast.models import text
-from holdfast.settings import MAX_BATCH, check_each
+from holdfast.settings import MAX_BATCH, check_each, check_name, check_text
 from holdfast.wire.plans import Plan, Planner
 
 T = TypeVar("T")
@@ -196,12 +196,14 @@ class RecurringVerbs(JidHandle):
         return changed
 
     @CommandMethod
-    def pause(self) -> Command[bool]:
+    def pause(self, *, why: str = "", who: str = "") -> Command[bool]:
         """Put no jobs until `resume`; return False if it was paused before. Jobs that were put stay.
 
-        It stays paused when it is changed, moved, or put again by `recur`. Raises JobNotFound. Core: verbs/recur.lua.
+        It stays paused when it is changed, moved, or put again by `recur`. `who` (default: the worker name of this client) and
+        `why` are shown to people. Raises JobNotFound. Core: verbs/recur.lua.
         """
-        return then(RecurPause(self.jid), self._paused)
+        by = check_name("who", who) if who else self._client.worker_name
+        return then(RecurPause(self.jid, True, by, check_text("why", why)), self._paused)
 
     def _paused(self, changed: bool) -> bool:
         self.facts = msgspec.structs.replace(self.facts, paused=True)

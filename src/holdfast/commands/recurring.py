@@ -19,7 +19,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     `count` jobs were put so far, the newest under the jid `<jid>-<count>`; the next is due at `next_ms`. At most
     `backlog` missed occurrences are put later, 0 for all. `options` are those of each job, as the core writes them.
     `since_ms` is when the template was made or replaced. While it is `paused`, nothing is put at `next_ms`, which may
-    lie in the past.
+    lie in the past; who paused it, why and when stands in `paused_by`, `paused_why` and `paused_since_ms`.
     """
 
     jid: str
@@ -37,6 +37,15 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     options: Mapping[str, str] = {}
     since_ms: int = 0
     paused: bool = False
+    paused_by: str = ""
+    paused_why: str = ""
+    paused_since_ms: int = 0
+
+    def missed_by(self, now_ms: int) -> int:
+        """Return how many occurrences it has missed in its pause."""
+        if not self.paused or self.next_ms > now_ms:
+            return 0
+        return (now_ms - self.next_ms) // max(self.interval_ms, 1) + 1
 
     @classmethod
     def from_row(cls, row: Sequence[Reply]) -> "RecurringFacts":
@@ -58,6 +67,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             since,
             paused,
         ) = row[:15]
+        who, why, paused_since = row[15:18] if len(row) > 17 else ("", "", 0)
         options = [text(value) if isinstance(value, bytes) else str(value) for value in stored]
         return cls(
             jid=text(jid),
@@ -75,6 +85,9 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             options=dict(zip(options[::2], options[1::2], strict=True)),
             since_ms=int(since),
             paused=bool(paused),
+            paused_by=text(who),
+            paused_why=text(why),
+            paused_since_ms=int(paused_since),
         )
 
 
@@ -190,7 +203,7 @@ class RecurTag(Tag, frozen=True, gc=False):
 
 
 class RecurPause(CommandBase, frozen=True, gc=False):
-    """Pause a template (`on`), or resume it. Returns whether that changed something.
+    """Pause a template (`on`), or resume it. `who` and `why` are recorded. Returns whether that changed something.
 
     A paused template puts no jobs and stays paused when it is changed or replaced. After it is resumed, the
     first occurrence that is not over comes next; missed ones are left out, whatever its backlog. Raises JobNotFound.
@@ -202,9 +215,11 @@ class RecurPause(CommandBase, frozen=True, gc=False):
 
     jid: str
     on: bool = True
+    who: str = ""
+    why: str = ""
 
     def words(self) -> Sequence[Word]:
-        return (int(self.on), self.jid)
+        return (int(self.on), self.jid, self.who, self.why)
 
     def read(self, reply: Reply) -> bool:
         return bool(reply)

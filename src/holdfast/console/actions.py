@@ -235,11 +235,10 @@ def configure(who: str, name: str, value: object, seen: str | None = None) -> Co
     )
 
 
-def pause_recurring(who: str, jid: str, on: bool) -> Command[bool]:
+def pause_recurring(who: str, jid: str, on: bool, why: str) -> Command[bool]:
     """Return the command that pauses or resumes a recurring job."""
-    return by(
-        who, "pause recurring" if on else "resume recurring", jid, "", RecurPause(check_name("jid", jid), on)
-    )
+    command = RecurPause(check_name("jid", jid), on, who, check_text("why", why))
+    return by(who, "pause recurring" if on else "resume recurring", jid, why, command)
 
 
 def run_recurring(who: str, jid: str) -> Command[str]:

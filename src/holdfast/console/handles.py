@@ -288,9 +288,9 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
         return actions.configure(self.actor, name, value, seen)
 
     @CommandMethod
-    def pause_recurring(self, jid: str, on: bool = True) -> Command[bool]:
+    def pause_recurring(self, jid: str, on: bool = True, why: str = "") -> Command[bool]:
         """Pause a recurring job, or (`on` False) let it continue. Returns whether that changed anything."""
-        return actions.pause_recurring(self.actor, jid, on)
+        return actions.pause_recurring(self.actor, jid, on, why)
 
     @CommandMethod
     def run_recurring(self, jid: str) -> Command[str]:

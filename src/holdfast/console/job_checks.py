@@ -157,7 +157,7 @@ def _by_rule(name: str, rule: Rule) -> Check:
         fine, found = yield from rule(calls.ask, facts)
         if not found:
             return Finding(name, "ok", fine)
-        worst = min(found, key=lambda one: ORDER.index(one.severity))
+        worst = min(found, key=lambda one: (ORDER.index(one.severity), -one.jobs))
         text = worst.sentence[0].upper() + worst.sentence[1:]
         same = sum(one.kind == worst.kind for one in found)
         if same > 1:

@@ -69,6 +69,15 @@ class Operation(msgspec.Struct, frozen=True):
     refusals: tuple[tuple[str, str], ...] = ()
     undo_until_ms: int = 0
 
+    def is_planned(self, now_ms: int) -> bool:
+        """Return whether it has not begun: until its time comes, whoever started it can take it back."""
+        return self.state == "running" and self.spec.starts_ms > now_ms
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether its action has an inverse."""
+        return self.spec.action in INVERSE
+
     @property
     def share(self) -> float:
         """The part of the jobs that was looked at, from 0 to 1."""

@@ -152,7 +152,13 @@ def _found(ask: Planner, shard: Shard, facts: NamespaceFacts) -> Plan[tuple[Stor
     store, found = yield from store_health(ask, shard, facts.queues)
     for rule in RULES.values():
         found += (yield from rule(ask, facts)).attention
-    return store, _once(sorted(found, key=lambda one: ORDER.index(one.severity)))
+    return store, _once(_ordered(found))
+
+
+def _ordered(found: Sequence[Attention]) -> list[Attention]:
+    """Return findings with the most urgent first; of those of one kind the one about most jobs is the first."""
+    kinds = {kind: at for at, kind in reversed(list(enumerate(one.kind for one in found)))}
+    return sorted(found, key=lambda one: (ORDER.index(one.severity), kinds[one.kind], -one.jobs))
 
 
 _TOGETHER: Final = 3

@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Final
 
-from holdfast.client.reasons import argument, silence, span
+from holdfast.client.reasons import argument, silence, span, utc
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import Operations
 from holdfast.commands.queues import ThrottleFacts, ThrottleGet, ThrottleNames
-from holdfast.commands.recurring import RecurGet
+from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.commands.views import ListSet
 from holdfast.commands.workers import WorkerFacts
 from holdfast.console.attention import Attention, Found, NamespaceFacts, Severity, is_silent, quantity
 from holdfast.console.filter_values import Exact
 from holdfast.console.operations import operation_of
 from holdfast.console.queries import Servers, servers_of
-from holdfast.models import Counts
+from holdfast.models import Counts, JobFacts
 from holdfast.printable import one_line
 from holdfast.wire.plans import Plan, Planner, all_failure_groups
 
@@ -33,6 +33,9 @@ _MANY_FAILURES: Final = 10_000
 _QUEUES: Final = 50
 """Queues of which a rule reads more than their counts."""
 _MOST_THROTTLES, _MOST_FULL, _HOLDERS, _RELEASED = 200, 10, 64, 5
+_DEPENDING_QUEUES, _DEPENDING, _PARENTS = 20, 32, 100
+_PAUSED, _TEMPLATES = ("9007199254740990", ""), 64
+"""Behind this place of the recurring jobs of a queue stand the paused ones; so many of them are looked at."""
 _NEXT: Final = 64
 """Waiting jobs that are looked at for who put them."""
 
@@ -142,6 +145,47 @@ def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
     return Found("No lease ended without another worker for the job.", found)
 
 
+# Dependencies.
+
+
+def dependencies(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+    """Look for jobs that wait for jobs which have failed or are not there: these wait until somebody does something."""
+    having = sorted((one for one in facts.queues if one.depends), key=lambda one: -one.depends)
+    found: list[Attention] = []
+    for one in having[:_DEPENDING_QUEUES]:
+        page = yield from ask(ListSet("depends", one.name, None, _DEPENDING))
+        children = [job for job in (yield from ask(JobGet(page.names))) if job] if page.names else []
+        parents = list(dict.fromkeys(jid for job in children for jid in job.dependencies))[:_PARENTS]
+        jobs = dict(zip(parents, (yield from ask(JobGet(parents))), strict=True)) if parents else {}
+        found += _waiting_for_ever(facts, one, children, jobs)
+    return Found("No job waits for a job that failed.", found)
+
+
+def _waiting_for_ever(
+    facts: NamespaceFacts, queue: Counts, children: Sequence[JobFacts], parents: Mapping[str, JobFacts | None]
+) -> Iterator[Attention]:
+    over = {jid: job for jid, job in parents.items() if job is None or job.state == "failed"}
+    waiting = [job for job in children if any(jid in over for jid in job.dependencies)]
+    if not waiting:
+        return
+    child = waiting[0]
+    failed = [jid for jid, job in over.items() if job is not None]
+    parent = next(jid for jid in child.dependencies if jid in over)
+    job = over[parent]
+    since = job.failure.when_ms if job and job.failure else child.created_ms
+    age = facts.now - since
+    what = f"which failed {span(age)} ago" if job else "which does not exist"
+    some = f" of the first {len(children)} looked at" if queue.depends > len(children) else ""
+    text = f"{_waits(len(waiting))}{some} for jobs that failed or are missing, such as {one_line(child.jid)} for {one_line(parent)}, {what}"
+    command = f"holdfast jobs retry{facts.flags} {argument(*failed[:_RELEASED])}"
+    if not failed:
+        command = f"holdfast jobs cancel{facts.flags} {argument(child.jid)}"
+    severity: Severity = "urgent" if age > _LONG_ENDED else "warning"
+    yield Attention(
+        severity, "depends-failed", queue.name, text, command, jobs=len(waiting), since_ms=round(since)
+    )
+
+
 # Workers.
 
 
@@ -241,6 +285,27 @@ def _flood(ask: Planner, facts: NamespaceFacts, one: Counts) -> Plan[list[Attent
     return [Attention("warning", "recurring-flood", jid, text, command, jobs=one.waiting)]
 
 
+def recurring_paused(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+    """Look for paused recurring jobs that have missed a time at which they would have put a job."""
+    found: list[Attention] = []
+    for one in [one for one in facts.queues if one.recurring][:_QUEUES]:
+        page = yield from ask(ListSet("recurring", one.name, _PAUSED, _TEMPLATES))
+        rows = (yield from ask(RecurGet(page.names))) if page.names else []
+        found += [_missing(facts, row) for row in rows if row is not None and row.missed_by(facts.now)]
+    return Found("No paused recurring job has missed a run.", found)
+
+
+def _missing(facts: NamespaceFacts, one: RecurringFacts) -> Attention:
+    missed, since = one.missed_by(facts.now), one.paused_since_ms
+    ago = f" {span(facts.now - since)} ago" if since else ""
+    why = f": {one_line(one.paused_why)}" if one.paused_why else ""
+    text = f"paused{ago} by {one_line(one.paused_by) or 'somebody'}{why}; it has missed {quantity(missed, 'run')}, the first at {utc(one.next_ms)}"
+    commands = [f"holdfast recurring {verb}{facts.flags} {argument(one.jid)}" for verb in ("resume", "run")]
+    return Attention(
+        "warning", "recurring-paused", one.jid, text, commands[0], since_ms=since, also=commands[1]
+    )
+
+
 # Failures, operations.
 
 
@@ -317,8 +382,10 @@ RULES: Final[Mapping[str, Rule]] = {
     "idle queues": no_worker,
     "backlogs": waiting_long,
     "pauses": paused,
+    "dependencies": dependencies,
     "throttles": throttles,
     "recurrences": recurring,
+    "paused recurrences": recurring_paused,
     "failures": failures,
     "operations": operations,
 }

@@ -29,8 +29,10 @@ def title_of(one: Operation) -> str:
     return f"Undo by {one.spec.action}" if one.spec.undoes else f"{one.spec.action.capitalize()}{value}"
 
 
-def state_of(one: Operation) -> tuple[str, str]:
+def state_of(one: Operation, now_ms: int) -> tuple[str, str]:
     """Return the icon and the word for the state of an operation."""
+    if one.is_planned(now_ms):
+        return "scheduled", "scheduled"
     if one.is_orphaned:
         return "stalled", "nobody runs it"
     return _COLOURS.get(one.state, "recurring"), one.state
@@ -86,7 +88,7 @@ class OperationPage(msgspec.Struct, frozen=True):
     @property
     def state(self) -> tuple[str, str]:
         """The icon and the word for its state."""
-        return state_of(self.operation)
+        return state_of(self.operation, self.now_ms)
 
     @property
     def share(self) -> float:

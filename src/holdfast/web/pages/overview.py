@@ -162,7 +162,12 @@ _SECTIONS: Final[Mapping[str, str]] = {
     "store": "about",
 }
 """The section of the application that shows each noun."""
-_TABS: Final = {"stalled": "stalled", "no-worker": "waiting", "waiting-long": "waiting"}
+_TABS: Final = {
+    "depends-failed": "depends",
+    "stalled": "stalled",
+    "no-worker": "waiting",
+    "waiting-long": "waiting",
+}
 
 
 def _finding(ctx: Context, one: Attention) -> Finding:

@@ -148,6 +148,12 @@ class Recurring(Body, frozen=True, kw_only=True):
     jid: list[str]
 
 
+class PauseRecurring(Recurring, frozen=True, kw_only=True):
+    """Recurring jobs to pause, and why: lists show that."""
+
+    reason: str = ""
+
+
 async def run(ctx: Context, body: Recurring) -> Done:
     """Put a job of each recurring job now, beside its schedule."""
     put: dict[str, str] = {}
@@ -163,9 +169,9 @@ async def run(ctx: Context, body: Recurring) -> Done:
     return _done(text, len(put), [*put, *put.values()], refused=tuple(refused), result=put)
 
 
-async def pause(ctx: Context, body: Recurring) -> Done:
+async def pause(ctx: Context, body: PauseRecurring) -> Done:
     """Pause recurring jobs: they put no jobs until they are resumed, and what they miss is left out."""
-    return await _switch(ctx, body.jid, True)
+    return await _switch(ctx, body.jid, True, body.reason)
 
 
 async def resume(ctx: Context, body: Recurring) -> Done:
@@ -173,8 +179,8 @@ async def resume(ctx: Context, body: Recurring) -> Done:
     return await _switch(ctx, body.jid, False)
 
 
-async def _switch(ctx: Context, jids: Sequence[str], on: bool) -> Done:
-    changed = [jid for jid in _some(jids) if await ctx.console.pause_recurring(jid, on)]
+async def _switch(ctx: Context, jids: Sequence[str], on: bool, why: str = "") -> Done:
+    changed = [jid for jid in _some(jids) if await ctx.console.pause_recurring(jid, on, why)]
     verb, undone = ("paused", "resume") if on else ("resumed", "pause")
     undo = Repeal("recurring", undone, {"jid": changed}) if changed else None
     text = f"{_named(changed)} {verb}." if changed else f"Nothing to change: already {verb}."
@@ -351,7 +357,7 @@ VIEWS: Final = (
 )
 _VERBS: Final[Mapping[str, tuple[type[Body], Any, str]]] = {
     "run": (Recurring, run, "Put a job of recurring jobs now."),
-    "pause": (Recurring, pause, "Pause recurring jobs."),
+    "pause": (PauseRecurring, pause, "Pause recurring jobs."),
     "resume": (Recurring, resume, "Resume recurring jobs."),
     "delete": (Recurring, delete, "Delete recurring jobs."),
     "edit": (EditRecurring, edit, "Change attributes of a recurring job."),

@@ -358,7 +358,10 @@ async function renewForms() {
   });
 }
 
-document.addEventListener("htmx:error", () => toast("The server did not respond. Nothing may have changed; try again.", "failed"));
+document.addEventListener("htmx:error", (event) => {
+  if (event.detail?.ctx?.sourceElement?.dataset?.keys) return; // a region loads itself: nobody asked, and the state of the connection is shown
+  toast("The server did not respond. Nothing may have changed; try again.", "failed");
+});
 
 // Selection.
 
@@ -413,7 +416,7 @@ function pickAll(on) {
 function openDialog(dialog) {
   if (!dialog || dialog.open) return;
   dialog.showModal();
-  $("[autofocus], input:not([type=hidden]), textarea, select, [data-close]", dialog)?.focus();
+  ($("[autofocus]", dialog) ?? $("input:not([type=hidden]), textarea, select, [data-close]", dialog))?.focus();
 }
 
 function closeLayers() {

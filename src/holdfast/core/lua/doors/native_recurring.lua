@@ -84,9 +84,10 @@ return {
     if args[1] ~= "add" and args[1] ~= "remove" then bad("mode is add or remove") end
     return recur.tag(ctx, name(args, 2, "jid"), args[1] == "add", args, 3, names(args, 3, "tag"))
   end },
-  { "recur_pause", DRAINS, "line number on jid", requests.row(function(ctx, args)
-    local on = number(args, 3, "on", 0, 1) == 1
-    return recur.pause(ctx, name(args, 4, "jid"), on)
+  { "recur_pause", DRAINS, "line number on jid [who why]", requests.row(function(ctx, args)
+    local on, jid = number(args, 3, "on", 0, 1) == 1, name(args, 4, "jid")
+    local who = args[5] and checks.optional(args, 5, "who") or ""
+    return recur.pause(ctx, jid, on, who, checks.text({ args[6] or "" }, 1, "why", checks.SHORT))
   end) },
   { "recur_run", ADDS, "line number jid", requests.row(function(ctx, args)
     return recur.put_now(ctx, name(args, 3, "jid"))

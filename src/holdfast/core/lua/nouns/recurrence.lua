@@ -3,7 +3,8 @@
 -- The hash `r:<jid>` holds the template, and how many jobs it has put (`count`); the
 -- score in its queue's set `recurring` is the next occurrence, in units of
 -- `ctx.bounds.unit` ms: whole ones are when jobs are put. While it is paused, the field
--- `paused` holds the next occurrence, in ms, and the score is `NEVER_DUE`.
+-- `paused` holds the next occurrence, in ms, and the score is `NEVER_DUE`; who paused it, why and
+-- since when are kept for people.
 local keys = require("base.keys")
 local event = require("nouns.event")
 local queues = require("nouns.queue")
@@ -12,6 +13,7 @@ local M = {}
 M.NUMBERS = { "interval", "backlog", "priority", "retries", "since" }
 M.LISTS = { "tags", "throttles", "options" }
 local NEVER_DUE = 2 ^ 53 - 1
+local BY, WHY, SINCE = "paused-by", "paused-why", "paused-since"
 
 -- The template of that name as a table, or nil. interval and since are in ms, backlog
 -- 0 is no limit, options are what `nouns.options` keeps, expires relative to the put, losses
@@ -62,8 +64,9 @@ function M.place(ctx, jid, t, when)
 end
 
 -- It puts no jobs until `resume`.
-function M.pause(ctx, jid, t)
+function M.pause(ctx, jid, t, who, why)
   t.paused = M.next(ctx, jid, t)
+  call("HSET", ctx.keys.template .. jid, BY, who, WHY, why, SINCE, ctx.now)
   M.place(ctx, jid, t, t.paused)
   event.changed(ctx, "recurring")
 end
@@ -73,9 +76,16 @@ function M.resume(ctx, jid, t)
   local when = t.paused
   if when < ctx.now then when = when + ceil((ctx.now - when) / t.interval) * t.interval end
   t.paused = nil
-  call("HDEL", ctx.keys.template .. jid, "paused")
+  call("HDEL", ctx.keys.template .. jid, "paused", BY, WHY, SINCE)
   M.place(ctx, jid, t, when)
   event.changed(ctx, "recurring")
+end
+
+-- Who paused a template, why, and since when (ms); nothing is known of a pause by an older core.
+function M.pause_of(ctx, jid, t)
+  if not t.paused then return "", "", 0 end
+  local found = call("HMGET", ctx.keys.template .. jid, BY, WHY, SINCE)
+  return found[1] or "", found[2] or "", tonumber(found[3] or nil) or 0
 end
 
 -- It leaves the queue.

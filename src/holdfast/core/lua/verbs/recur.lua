@@ -66,9 +66,11 @@ local function row(ctx, jid)
   if not t then return false end
   local throttles = t.throttles
   throttles[#throttles + 1] = own(t.queue)
+  local who, why, since = recurrence.pause_of(ctx, jid, t)
   return {
     jid, t.queue, t.klass, t.data, t.interval, t.backlog, t.priority, t.retries, t.count, recurrence.next(ctx, jid, t),
     t.tags, throttles, options.pairs(t.options), t.since, t.paused and 1 or 0,
+    who, why, since,
   }
 end
 
@@ -104,12 +106,12 @@ function M.tag(ctx, jid, adds, args, first, last)
   return t.tags
 end
 
--- Stops a template from putting jobs, or lets it put them again. Returns whether that changed
--- something.
-function M.pause(ctx, jid, on)
+-- Stops a template from putting jobs, or lets it put them again. `who` and `why` are kept for people.
+-- Returns whether that changed something.
+function M.pause(ctx, jid, on, who, why)
   local t = found(ctx, jid)
   if on == (t.paused ~= nil) then return 0 end
-  if on then recurrence.pause(ctx, jid, t) else recurrence.resume(ctx, jid, t) end
+  if on then recurrence.pause(ctx, jid, t, who, why) else recurrence.resume(ctx, jid, t) end
   return 1
 end
 

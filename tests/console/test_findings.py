@@ -1,0 +1,98 @@
+"""What the overview finds about jobs that wait for failed ones, and about paused recurring jobs."""
+
+import pytest
+
+from command_line import holdfast
+from holdfast import Client
+from holdfast.console.attention import Attention
+from holdfast.console.handles import Console
+from holdfast.testing.clock import StoppedClock
+
+
+@pytest.fixture
+def clock(client: Client) -> StoppedClock:
+    clock = StoppedClock(client)
+    clock.start()
+    return clock
+
+
+def found(client: Client, kind: str) -> Attention | None:
+    return next((one for one in Console(client).overview().attention if one.kind == kind), None)
+
+
+def test_a_job_that_waits_for_a_failed_one_is_a_finding_which_becomes_urgent(
+    client: Client, clock: StoppedClock, url: str, namespace: str
+) -> None:
+    parts = [client.queues["parts"].put("k.Part", jid=f"part-{number}") for number in range(3)]
+    client.queues["sums"].put("k.Sum", depends=parts, jid="sum")
+    assert found(client, "depends-failed") is None
+    for job in client.queues["parts"].pop(2):
+        if job.jid == "part-1":
+            job.fail("parts-Error", "no luck")
+        else:
+            job.complete()
+    clock.advance(minutes=1)
+    seen = found(client, "depends-failed")
+    assert seen is not None
+    assert (seen.severity, seen.subject, seen.jobs) == ("warning", "sums", 1)
+    assert "such as sum for part-1, which failed 60 s ago" in seen.text
+    clock.advance(minutes=9)
+    seen = found(client, "depends-failed")
+    assert seen is not None
+    assert seen.severity == "urgent"
+    place = ("--url", url, "--namespace", namespace)
+    why = holdfast("jobs", "why", "sum", *place).stdout
+    assert "part-1 has failed, so it waits until that job is put again" in why
+    assert f"holdfast jobs retry{client.settings.flags} part-1" in why
+    assert seen.command == f"holdfast jobs retry{client.settings.flags} part-1"
+    assert "depends" not in holdfast("jobs", "retry", "part-1", *place).stderr
+    assert found(client, "depends-failed") is None
+
+
+def test_a_paused_recurring_job_that_missed_its_night_is_found_with_who_and_why(
+    client: Client, clock: StoppedClock, url: str, namespace: str
+) -> None:
+    place = ("--url", url, "--namespace", namespace)
+    added = holdfast(
+        "recurring", "add", "reports.nightly", "--queue", "reports", "--every", "1d", "--first", "3h", "--jid",
+        "nightly", "--tag", "night", *place,
+    )  # fmt: skip
+    assert added.stdout.strip() == "nightly", added.stderr
+    again = holdfast(
+        "recurring", "add", "reports.x", "-q", "reports", "--every", "1d", "--jid", "nightly", *place
+    )
+    assert again.returncode == 2
+    assert "there is a recurring job 'nightly' already" in again.stderr
+    facts = Console(client).recurring_job("nightly")
+    assert (facts.klass, facts.queue, facts.interval_ms, facts.tags) == (
+        "reports.nightly", "reports", 86_400_000, ("night",)
+    )  # fmt: skip
+    Console(client, "ada@box").pause_recurring("nightly", why="the printer is broken")
+    assert found(client, "recurring-paused") is None
+    clock.advance(hours=9)
+    seen = found(client, "recurring-paused")
+    assert seen is not None
+    assert seen.text.startswith(
+        "paused 9 h ago by ada@box: the printer is broken; it has missed 1 run, the first at "
+    )
+    assert seen.command == f"holdfast recurring resume{client.settings.flags} nightly"
+    assert seen.also == f"holdfast recurring run{client.settings.flags} nightly"
+    for words in (("list",), ("show", "nightly")):
+        shown = " ".join(holdfast("recurring", *words, *place).stdout.split())
+        assert "by ada@box: the printer is broken, since " in shown
+        assert "1 run missed" in shown
+    [line] = [one for one in Console(client).audit().rows if one.what == "pause recurring"]
+    assert (line.who, line.detail) == ("ada@box", "the printer is broken")
+    Console(client, "ada@box").pause_recurring("nightly", False)
+    assert found(client, "recurring-paused") is None
+    assert Console(client).recurring_job("nightly").paused_by == ""
+
+
+def test_a_pause_by_a_program_names_it(client: Client, clock: StoppedClock) -> None:
+    client.queues["reports"].recur("k.K", {}, 60, jid="often")
+    handle = client.recurring["often"]
+    assert handle is not None
+    handle.pause(why="too often")
+    facts = Console(client).recurring_job("often")
+    assert (facts.paused_by, facts.paused_why) == (client.worker_name, "too often")
+    assert facts.paused_since_ms == clock.now_ms
