@@ -19,14 +19,19 @@ def free_port() -> int:
 
 @contextmanager
 def serving(
-    url: str, namespace: str, folder: Path, *words: str, port: int = 0
+    url: str, namespace: str, folder: Path, *words: str, port: int = 0, descriptors: int = 0
 ) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """Serve a namespace while the block runs, which gets the address, without a "/" at its end, and the process."""
+    """Serve a namespace while the block runs, which gets the address, without a "/" at its end, and the process.
+
+    `descriptors`: the limit of descriptors that it has, 0 for that of this process.
+    """
     port = port or free_port()
     place = ["--url", url, "--namespace", namespace, "--app-dir", str(folder), "--port", str(port)]
     log = folder.with_suffix(".log")
     with log.open("wb") as file:
         command = [sys.executable, "-m", "holdfast.cli.main", "web", "-F", "-L", *place, *words]
+        if descriptors:
+            command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
         process = subprocess.Popen(command, stderr=file, stdout=file)
     try:
         until = time.monotonic() + 60

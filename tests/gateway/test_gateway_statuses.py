@@ -138,8 +138,11 @@ def test_429_for_a_queue_that_is_full(verbs: Verbs) -> None:
     assert int(found.headers["retry-after"]) > 0
 
 
-def test_429_for_too_many_requests_that_wait(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_429_for_too_many_requests_that_wait(
+    programs: Callable[..., Verbs], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(calling, "MOST_WAITING", 0)
+    verbs = programs()
     for verb, fields in (("pop", {"worker": "w", "queues": ["q"]}), ("await", {"jids": ["a"]})):
         found = verbs.post(verb, wait=5, **fields)
         assert kind(found) == (429, "holdfast:too-many-requests")

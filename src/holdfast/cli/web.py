@@ -299,7 +299,7 @@ def _fill(client: Client) -> None:
 
 
 def _serve(place: Place, folder: Any, options: dict[str, Any]) -> None:
-    from holdfast.web import create_app, serving
+    from holdfast.web import connections, create_app, serving
 
     if options["seed_data"]:
         place = place._replace(namespace=web_samples.NAMESPACE)
@@ -319,6 +319,10 @@ def _serve(place: Place, folder: Any, options: dict[str, Any]) -> None:
             trusted_proxies=options["proxy"],
             parts=options["parts"] or _PARTS,
         )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(connections.Thinned())
+    most = connections.most_connections()
+    app.share_connections(most)
     prefix = options["prefix"]
     port = options["port"] or (_TOPICS_PORT if options["parts"] == ("topics",) else None)
     listening = serving.bound(options["host"], port)
@@ -328,4 +332,4 @@ def _serve(place: Place, folder: Any, options: dict[str, Any]) -> None:
         mark.touch(mode=0o600) if mode == "token" else mark.unlink(missing_ok=True)
         if not options["in_background"]:  # whose output is a log, no place for a link that logs in
             click.echo(f"{_link(folder, url, server)}\nCtrl-C stops it.")
-        serving.serve(serving.Below(app, prefix) if prefix else app, listening, app.end_waits)
+        serving.serve(serving.Below(app, prefix) if prefix else app, listening, app.end_waits, most)

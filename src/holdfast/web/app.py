@@ -71,6 +71,13 @@ class Application:
         if self._gateway is not None:
             self._gateway.end_waits()
 
+    def share_connections(self, most: int) -> None:
+        """Limit the requests that wait for jobs, and the streams, to a part of the connections that a server may have."""
+        if self._gateway is not None:
+            self._gateway.limit_waits(most // 2)
+        if self._site is not None:
+            self._site.hub.limit_streams(most // 4)
+
     async def close(self) -> None:
         """End the background work and close the connections, in the event loop in which it served."""
         if self._gateway is not None:

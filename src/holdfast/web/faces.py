@@ -250,7 +250,9 @@ class Faces:
                 await self.site.hub.snapshot(int(since) if since.isdecimal() and len(since) < 16 else 0)
             )
         headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
-        return StreamingResponse(self.site.hub.events(), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(
+            self.site.hub.events(ctx.user.name), media_type="text/event-stream", headers=headers
+        )
 
     async def _openapi(self, ctx: Context) -> Response:
         return JSONResponse(ctx.description)

@@ -18,6 +18,7 @@ from holdfast.commands.views import ListSet
 from holdfast.console.queries import all_workers
 from holdfast.errors import HoldfastError
 from holdfast.logs import logger
+from holdfast.web.places import AllTaken, Places
 from holdfast.wire.plans import Plan, Planner, all_counts
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class Hub:
     def __init__(self, client: "AsyncClient") -> None:
         self._client = client
         self._streams: set[Stream] = set()
+        self._places = Places(_MOST_STREAMS)
         self._poller: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._looked = asyncio.Event()
@@ -119,11 +121,21 @@ class Hub:
         keys = sorted(key for key, version in self._changes.items() if version > since)
         return {"tick": self.counters, "k": keys, "v": self.version, "away": self.is_away}
 
-    async def events(self) -> AsyncGenerator[bytes]:
-        """Yield the stream of one browser, as server-sent events."""
-        if len(self._streams) >= _MOST_STREAMS:
+    def limit_streams(self, most: int) -> None:
+        """Let there be fewer streams at once than otherwise."""
+        self._places.most = min(self._places.most, most)
+
+    async def events(self, who: str) -> AsyncGenerator[bytes]:
+        """Yield the stream of one browser of a user, as server-sent events; a user who has too many gets none."""
+        try:
+            with self._places.taken(who):
+                async with aclosing(self._events()) as events:
+                    async for event in events:
+                        yield event
+        except AllTaken:
             yield _event("bye", {"after": 30})
-            return
+
+    async def _events(self) -> AsyncGenerator[bytes]:
         stream = Stream()
         self._streams.add(stream)
         try:

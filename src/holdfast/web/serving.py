@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 import msgspec
 import platformdirs
@@ -20,6 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.web.connections import BACKLOG, Connections, most_connections
 from holdfast.web.sessions import Sessions
 
 PORT: Final = 5678
@@ -155,7 +156,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
-        made.listen(128)
+        made.listen(BACKLOG)
     except OSError:
         made.close()
         raise
@@ -206,10 +207,19 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(app: ASGIApp, listening: socket.socket, at_end: Callable[[], None] = _nothing) -> None:
-    """Serve until INT or TERM. `at_end` is called then. Open streams have two seconds."""
+def serve(
+    app: ASGIApp,
+    listening: socket.socket,
+    at_end: Callable[[], None] = _nothing,
+    most: int | None = None,
+) -> None:
+    """Serve until INT or TERM. `at_end` is called then. Open streams have two seconds. `most`: of connections at once."""
+    connections = Connections(most_connections() if most is None else most)
     config = uvicorn.Config(
         app,
+        http=cast("Any", connections.protocol),
+        ws="none",
+        backlog=BACKLOG,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -1,8 +1,8 @@
 """What a request does: it is checked against the user's limits, sent, recognised if it is a repeat, and may wait."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Any, Final, cast
 
 import msgspec
@@ -14,6 +14,7 @@ from holdfast.commands.leases import CompletePop, Pop, Popped, Settlement
 from holdfast.console.actions import by
 from holdfast.errors import DependencyRefused, HoldfastError
 from holdfast.models import JobFacts
+from holdfast.printable import one_line
 from holdfast.web.gateway.exceptions import UNAUDITED
 from holdfast.web.gateway.limits import Limits, visible, without_others
 from holdfast.web.gateway.problems import Problem
@@ -22,6 +23,7 @@ from holdfast.web.gateway.results import failed, in_json
 from holdfast.web.gateway.verbs import Verb
 from holdfast.web.gateway.waiting import Run, Waiters
 from holdfast.web.masking import Mask
+from holdfast.web.places import AllTaken, Places
 from holdfast.web.users import User
 from holdfast.wire.waiting import PerLoop
 
@@ -52,7 +54,7 @@ class Caller:
     def __init__(self, mask: Mask) -> None:
         self._mask, self._limits = mask, Limits()
         self._waiters: dict[str, PerLoop[Waiters]] = {}
-        self._waiting = 0
+        self._places = Places(MOST_WAITING)
 
     async def result(self, call: Call) -> Any:
         """Return the result of a request as values for JSON. Raises Problem, HoldfastError."""
@@ -100,12 +102,12 @@ class Caller:
         if isinstance(given, (Pop, CompletePop)):
             _note_worker(call.client, given.worker)
             if seconds:
-                async with self._place():
+                with self._place(call.user):
                     return await self._taken(call.client, given, seconds, run)
             if isinstance(given, Pop):
                 return await self._of(call.client).leased(given, run)
         if isinstance(given, Await) and seconds:
-            async with self._place():
+            with self._place(call.user):
                 return await _ends(call.client, given, seconds)
         return await run(command)
 
@@ -121,20 +123,23 @@ class Caller:
         )
         return Settlement(settled.lost, jobs)
 
-    @asynccontextmanager
-    async def _place(self) -> AsyncGenerator[None]:
-        """Hold one of the places for requests that wait. Raises Problem if all are taken."""
-        if self._waiting >= MOST_WAITING:
+    @contextmanager
+    def _place(self, user: User) -> Generator[None]:
+        """Hold one of the places for requests that wait. Raises Problem if this user gets no more."""
+        try:
+            with self._places.taken(user.name):
+                yield
+        except AllTaken as error:
             raise Problem(
                 429,
                 "too-many-requests",
-                f"{MOST_WAITING:,} requests wait here already; try again without wait, or later.",
-            )
-        self._waiting += 1
-        try:
-            yield
-        finally:
-            self._waiting -= 1
+                f"{error.mine:,} requests of {one_line(user.name)[:100]!r} wait here already, and there is room for no more; "
+                "try again without wait, or later.",
+            ) from None
+
+    def limit_waits(self, most: int) -> None:
+        """Let fewer requests wait at once than there may be otherwise."""
+        self._places.most = min(self._places.most, most)
 
     def _of(self, client: AsyncClient) -> Waiters:
         name: str = client.settings.namespace

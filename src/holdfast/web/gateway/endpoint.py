@@ -127,6 +127,10 @@ class Gateway:
             name = one_line(user.name)[:100]
             raise Problem(403, "forbidden", f"{name!r} is a {user.role}, which may not call {verb.name}.")
 
+    def limit_waits(self, most: int) -> None:
+        """Let fewer requests wait at once than there may be otherwise."""
+        self._caller.limit_waits(most)
+
     def end_waits(self) -> None:
         """End the requests that wait, with no jobs."""
         self._caller.end_waits()
