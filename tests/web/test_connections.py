@@ -83,6 +83,40 @@ def test_more_idle_connections_than_descriptors_leave_the_server_at_work_and_its
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (["metrics", "serve", "--port"], "/metrics"),
+        (["worker", "--queue", "q", "--health-port"], "/ready"),
+        (["worker", "--queue", "q", "--pool", "serial", "--metrics-port"], "/metrics"),
+    ],
+    ids=["metrics", "probes", "metrics of a worker"],
+)
+def test_more_idle_connections_than_descriptors_leave_probes_and_metrics_at_work(
+    store: ScratchStore, namespace: str, tmp_path: Path, words: list[str], path: str
+) -> None:
+    port = free_port()
+    command = [sys.executable, "-m", "holdfast.cli.main", *words, str(port)]
+    command += ["--url", store.url, "--namespace", namespace]
+    with (tmp_path / "log").open("wb") as log:
+        limited = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh", *command]
+        process = subprocess.Popen(limited, stdout=log, stderr=log, cwd=tmp_path)
+    try:
+        until(lambda: is_listening(port), "it listens", 60)
+        with idle(f"http://127.0.0.1:{port}", DESCRIPTORS + 200) as opened:
+            for _ in range(3):
+                assert httpx.get(f"http://127.0.0.1:{port}{path}", timeout=30).status_code == 200
+            until(lambda: sum(map(is_open, opened)) == 0, "each idle connection is closed", 60)
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        finally:
+            process.kill()
+    assert (tmp_path / "log").stat().st_size < 20_000
+
+
+@pytest.mark.slow
 def test_one_user_gets_a_part_of_the_waiting_requests_and_streams_and_others_are_served(
     store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:

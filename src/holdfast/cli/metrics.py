@@ -16,6 +16,7 @@ from holdfast.console.handles import Console
 from holdfast.console.metrics import MOST_QUEUES, Metric
 from holdfast.errors import HoldfastError, UsageError, missing_extra
 from holdfast.settings import check_host
+from holdfast.work.observe.http import Address, Answer, HttpThread
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation
@@ -187,14 +188,15 @@ def _observe(scraper: Scraper) -> None:
 
 
 def _serve(host: str, port: int, registry: Any) -> None:
-    from prometheus_client import start_http_server
+    from prometheus_client import exposition
 
-    try:
-        server, thread = start_http_server(port, host, registry)
-    except OSError as error:
-        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    def page() -> Answer:
+        return Answer(200, exposition.generate_latest(registry), exposition.CONTENT_TYPE_LATEST)
+
+    thread, address = HttpThread(), Address(host, port)
+    for path in ("/metrics", "/"):
+        thread.http.serve(address, path, page)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    echo_text(f"serving metrics on http://{host}:{port}/metrics", err=True)
-    with suppress(KeyboardInterrupt):
-        thread.join()
-    server.shutdown()
+    with suppress(KeyboardInterrupt), thread:
+        echo_text(f"serving metrics on http://{address}/metrics", err=True)
+        threading.Event().wait()

@@ -24,8 +24,9 @@ log = logging.getLogger("holdfast")
 
 MOST_CLIENTS: Final = 32
 MOST_HEAD: Final = 8192  # bytes of a request
-PATIENCE: Final = 5.0  # seconds from a connection to its end
+PATIENCE: Final = 5.0  # seconds from a connection to its request, and from that to its end
 PAUSE: Final = 1.0  # seconds without new connections, where one could not be taken
+QUIET: Final = 60.0  # seconds until that is logged again
 
 JSON: Final = "application/json"
 
@@ -63,6 +64,7 @@ class Http:
         self._listeners: dict[Address, socket.socket] = {}
         self._clients: list[_Client] = []
         self._paused_until = inf
+        self._warned_at = -inf
 
     def serve(self, address: Address, path: str, route: Route) -> None:
         """Serve GET of `path` on an address. Raises UsageError if it cannot be listened on."""
@@ -111,8 +113,11 @@ class Http:
             return  # it left before we looked
         except OSError as error:
             # Out of descriptors, most likely; the selector would call us again and again.
-            log.warning("a connection to %s cannot be taken: %s", address, error)
-            self._paused_until = monotonic() + PAUSE
+            now = monotonic()
+            if now >= self._warned_at + QUIET:
+                self._warned_at = now
+                log.warning("a connection to %s cannot be taken: %s", address, error)
+            self._paused_until = now + PAUSE
             for listener in self._listeners.values():
                 self._selector.unregister(listener)
             return
@@ -205,6 +210,7 @@ class _Client:
 
     def _answer(self, answer: bytes) -> None:
         self._left = memoryview(answer)
+        self.until = monotonic() + PATIENCE  # making it may have taken long
         self._selector.modify(self._connection, selectors.EVENT_WRITE, self._guarded(self._write))
 
     def _write(self) -> None:
