@@ -4,6 +4,7 @@ import re
 import socket
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from ipaddress import ip_address
 from math import isfinite
 from typing import Any, Final, Literal, Protocol, TypeVar, cast, get_args
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -217,12 +218,27 @@ def check_url(url: str) -> str:
     return url
 
 
+_LABEL: Final = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
+_AUTHORITY: Final = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::(\d{1,5}))?", re.ASCII)
+
+
 def is_host(name: str) -> bool:
     """Return whether `name` can be the name or address of a machine."""
     try:
-        return bool(name.encode("idna")) and name.isprintable()
-    except UnicodeError:  # such as an empty part between two dots
+        if ":" in name:
+            return bool(ip_address(name))
+        labels = name.encode("idna").decode().removesuffix(".").split(".")
+    except ValueError:  # such as an empty part between two dots
         return False
+    return all(_LABEL.fullmatch(label) for label in labels)
+
+
+def is_authority(text: str) -> bool:
+    """Return whether `text` can be the host of a URL, with a port or without one: `host:80`, `[::1]:80`."""
+    found = _AUTHORITY.fullmatch(text)
+    if found is None or int(found[3] or 1) not in range(1, 65536):
+        return False
+    return is_host(found[1]) and ":" in found[1] if found[1] else is_host(found[2])
 
 
 def check_host(what: str, name: object) -> str:

@@ -271,6 +271,16 @@ def test_the_receiver_of_the_guide_knows_a_genuine_post(receiver: HttpReceiver) 
     assert place["is_genuine"](b"s3cret", header, body)
     assert not place["is_genuine"](b"other", header, body)
     assert not place["is_genuine"](b"s3cret", header, body + b" ")
+    for malformed in (
+        "",
+        "t",
+        "t=1",
+        "t=x,v1=0",
+        f"t=1,v1={'é' * 64}",
+        f"t={'9' * 5000},v1={'0' * 64}",
+        ",,=,",
+    ):
+        assert not place["is_genuine"](b"s3cret", malformed, body)
     old = signature(b"s3cret", body, int(time()) - 400)
     assert not place["is_genuine"](b"s3cret", old, body)
 

@@ -353,6 +353,9 @@ def test_without_aiohttp_the_error_names_the_extra(url: str) -> None:
     done = programs.run([sys.executable, "-c", program])
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert "holdfast-jobs[push]" in done.stderr
+    assert "pushing" not in done.stderr  # before anything else, also before the store is looked for
+    done = programs.run([sys.executable, "-c", program.replace(repr(url), "'redis://127.0.0.1:1'")])
+    assert (done.returncode, "holdfast-jobs[push]" in done.stderr) == (2, True)
 
 
 # Many messages.
@@ -467,6 +470,9 @@ def signatures() -> list[tuple[str, bytes, bool]]:
         ("t=x,v1=", BODY, False),
         ("", BODY, False),
         ("é", BODY, False),
+        (good.replace("t=1", "t=1_"), BODY, False),
+        (good.replace("v1=", "v1=é"), BODY, False),
+        ("t=" + "9" * 5000 + ",v1=" + "0" * 64, BODY, False),
     ]
 
 

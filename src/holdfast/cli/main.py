@@ -5,6 +5,7 @@
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -143,8 +144,28 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _hide_secrets() -> None:
+    """Show URLs in the list of processes, which everybody reads, without what may be secret in them."""
+    if any(_URL.search(word) for word in sys.argv[1:]):
+        from holdfast.work.process_state import set_title
+
+        set_title(" ".join(["holdfast", *(_URL.sub(_without_secrets, word) for word in sys.argv[1:])]))
+
+
+_URL = re.compile(r"([a-z][a-z0-9+]*)://(\S+)", re.IGNORECASE)
+
+
+def _without_secrets(found: "re.Match[str]") -> str:
+    """Return scheme and host of a URL, and its path where that is the number of a database."""
+    place, slash, path = found[2].rpartition("@")[2].partition("/")
+    is_store = found[1].lower() in ("redis", "rediss", "valkey", "valkeys")
+    shown = path.partition("?")[0] if is_store else "…" if path else ""
+    return f"{found[1]}://{place.partition('?')[0]}{slash}{shown}"
+
+
 def main() -> NoReturn:
     """The installed program."""
+    _hide_secrets()
     sys.exit(run())
 
 

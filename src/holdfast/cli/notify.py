@@ -24,7 +24,7 @@ from holdfast.client.sync import Client
 from holdfast.console.handles import Console
 from holdfast.errors import UsageError
 from holdfast.logs import logger
-from holdfast.settings import is_host
+from holdfast.settings import is_authority
 
 _SHORTEST_LOOK, _LONGEST_LOOK = 1.0, 3600.0
 
@@ -85,7 +85,7 @@ def _checked_base(web: str) -> str:
     is_good = url.isascii() and url.isprintable() and not set(url) & set(' "<>?#@')
     with suppress(ValueError):
         split = urlsplit(url)
-        if is_good and split.scheme in ("http", "https") and is_host(split.hostname or ""):
+        if is_good and split.scheme in ("http", "https") and is_authority(split.netloc):
             return url
     raise UsageError(f"--web: expected a URL such as https://jobs.example.org/holdfast, got {web!r:.80}")
 

@@ -1,5 +1,6 @@
 """`holdfast topics push`: deliver the messages of topics to web hooks until a signal."""
 
+import importlib
 import logging
 import signal
 import tomllib
@@ -15,7 +16,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.options import length
 from holdfast.cli.output import counted, echo_text, json_option, print_json
 from holdfast.cli.worker_log import open_log, set_level
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, missing_extra
 from holdfast.signature import read_secret
 
 
@@ -97,6 +98,10 @@ def push(
     """
     import asyncio  # other commands of topics do without
 
+    try:
+        importlib.import_module("aiohttp")  # a missing package is reported before anything else
+    except ImportError as error:
+        raise UsageError(missing_extra("topics push", "push", error)) from None
     tables = _tables(topics, urls, config)
     base = config.parent if config is not None else Path()
     webhooks = [_webhook(table, flags, base) for table in tables]

@@ -227,8 +227,10 @@ class Faces:
             raise HTTPException(415, "The body has to be JSON, with Content-Type: application/json.")
         try:
             body: Body = msgspec.json.decode(text or b"{}", type=action.body)
-        except msgspec.MsgspecError as error:
-            raise UsageError(str(error)) from None
+        except RecursionError:
+            raise UsageError("the body is nested too deep") from None
+        except (msgspec.MsgspecError, ValueError) as error:  # also text that is not UTF-8
+            raise UsageError(one_line(str(error))) from None
         body = body if body.confirm else msgspec.structs.replace(body, confirm="api")
         await _match(ctx, action, body)
         try:

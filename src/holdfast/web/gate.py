@@ -95,18 +95,19 @@ def is_cross_site(
 ) -> bool:
     """Return whether a request that changes something was, or may have been, sent by a page of another origin.
 
-    Browsers say so in `Sec-Fetch-Site`; without it the `Origin` has to be that of this request. A bearer token without a
-    cookie cannot be sent by a page of another site. `is_for_programs`: of a part that no page uses, a request with neither
-    header and without a cookie is one of a program, because browsers send one of them with each request that changes something.
+    Browsers say so in `Sec-Fetch-Site`; without it the `Origin` has to be that of this request. A bearer token cannot be sent
+    by a page of another site. `is_for_programs`: of a part that no page uses, a request with neither header is one of a
+    program if it has no cookie, or is JSON: pages cannot send that to another site without asking it.
     """
     if method in _SAFE:
         return False
-    if headers.get("authorization", "").lower().startswith("bearer ") and "cookie" not in headers:
+    if headers.get("authorization", "").lower().startswith("bearer "):
         return False
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site != "same-origin"
-    if is_for_programs and "origin" not in headers and "cookie" not in headers:
+    is_json = headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+    if is_for_programs and "origin" not in headers and ("cookie" not in headers or is_json):
         return False
     origin = urlsplit(headers.get("origin", ""))
     return (origin.scheme, origin.netloc) != (scheme, headers.get("host", "")) or not origin.netloc

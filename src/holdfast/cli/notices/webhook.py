@@ -14,7 +14,7 @@ from holdfast import __version__
 from holdfast.cli.notices.notice import Digest, Notice, cut
 from holdfast.cli.notices.sinks import LONGEST, TIMEOUT, Sink, Undelivered, ended_after
 from holdfast.errors import UsageError
-from holdfast.settings import is_host
+from holdfast.settings import is_authority
 from holdfast.signature import HEADER, signature
 
 _MOST_CHAT: Final = 3000
@@ -63,11 +63,10 @@ def _base_of(url: str) -> str:
     """Return scheme and host of an HTTP URL, an empty string if it is none."""
     try:
         split = urlsplit(url)
-        _ = split.port
     except ValueError:
         return ""
     is_plain = url.isascii() and url.isprintable() and " " not in url and "@" not in split.netloc
-    valid = is_plain and split.scheme in ("http", "https") and is_host(split.hostname or "")
+    valid = is_plain and split.scheme in ("http", "https") and is_authority(split.netloc)
     return f"{split.scheme}://{split.netloc}" if valid else ""
 
 
