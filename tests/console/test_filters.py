@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.commands.job_rows import JobRow
 from holdfast.console import filter_terms
-from holdfast.console.filter_parser import MAX_DEPTH, MAX_LENGTH
+from holdfast.console.filter_parser import MAX_DEPTH, MAX_LENGTH, MAX_TEXTS
 from holdfast.console.filter_terms import All, AnyOf, Node, Not, Term, Word, all_of, any_of, negation
 from holdfast.console.filter_values import (
     FIELDS,
@@ -287,7 +287,25 @@ def test_the_length_of_a_filter_is_limited() -> None:
     with pytest.raises(FilterError, match="has 4097 characters, more than the 4096 allowed"):
         parse("a" * (MAX_LENGTH + 1))
     with pytest.raises(FilterError, match="with its quotes and escapes"):
-        parse("| " * (MAX_LENGTH // 2))
+        parse("|" * (MAX_LENGTH - 1))
+
+
+@pytest.mark.parametrize(
+    ("one", "counts"),
+    [
+        ("zz", 1), ("-zz", 1), ("message~zz", 1), ("message~a,b", 2), ("queue:a*b", 1), ("data.x:1", 1), ("data.x:1,2", 1),
+        ("data~zz", 4), ("data.*:1", 5), ("data.*.*~a,b", 13),
+    ],
+)  # fmt: skip
+def test_what_a_filter_looks_for_is_limited(one: str, counts: int) -> None:
+    assert parse(" or ".join([one] * (MAX_TEXTS // counts)))
+    with pytest.raises(FilterError, match="more than 128 texts, patterns and terms of data"):
+        parse(" or ".join([one] * (MAX_TEXTS // counts + 1)))
+
+
+def test_exact_values_are_not_limited() -> None:
+    assert parse("jid:" + ",".join(f"j{at}" for at in range(500)))
+    assert parse(" or ".join(["queue:a", "state:failed", "priority>3"] * 80))
 
 
 @pytest.mark.parametrize(

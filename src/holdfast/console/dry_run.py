@@ -10,7 +10,17 @@ import msgspec
 from holdfast.commands.job_rows import JobRow
 from holdfast.console.operation_spec import APPLIES, Spec, check_spec
 from holdfast.console.operations import is_done
-from holdfast.console.search import STATES, Position, by_jid, chunk, page_size, planned, wants_of
+from holdfast.console.search import (
+    STATES,
+    Pace,
+    Position,
+    by_jid,
+    chunk,
+    matched,
+    page_size,
+    planned,
+    wants_of,
+)
 from holdfast.wire.plans import Plan, Planner
 
 EXAMPLES: Final = 10
@@ -52,12 +62,13 @@ def dry_run(ask: Planner, spec: Spec, now_ms: int, most: int, note: Callable[[Dr
         found.looked, found.complete = page.looked, True
         found.add(page.jobs[:limit], applies)
         return found
-    at, wants = Position(), wants_of(query, plan)
+    at, wants, pace = Position(), wants_of(query, plan), Pace()
     while found.looked < most:
         some = yield from chunk(ask, plan, at, page_size(wants), wants)
         if some is not None:
             found.looked += some.page.looked
-            rows = [row for row in some.page.jobs if matches(row) and not is_done(spec, row)]
+            rows = yield from matched(some.page.jobs, matches, pace)
+            rows = [row for row in rows if not is_done(spec, row)]
             found.add(rows[: limit - found.matched], applies)
             note(found)
             at = some.following

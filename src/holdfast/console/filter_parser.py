@@ -31,6 +31,8 @@ from holdfast.printable import one_line
 
 MAX_LENGTH: Final = 4096
 MAX_DEPTH: Final = 50
+MAX_TEXTS: Final = 128
+"""Texts that are looked for, globs and terms of data, which may count as several: what takes time for each job."""
 _SHOWN: Final = 60
 """How many characters before and after the place of an error are shown."""
 
@@ -60,6 +62,14 @@ _EXPECTED: Final = {
     "data": "a number such as 3",
     "time": "an age such as 2h or a date such as 2026-11-20",
 }
+
+
+def _cost_of(kind: Kind, op: Operator, values: Sequence[Value], path: str) -> int:
+    """Return how many texts a term counts as: a text in data means to write them out, a star in a path to look at many."""
+    texts = len(values) if op == "~" else sum(isinstance(one, Glob) for one in values)
+    if kind != "data":
+        return texts
+    return max(texts, 1) + (3 if op == "~" else 0) + 4 * path.count(".*")
 
 
 class _Given(NamedTuple):
@@ -107,6 +117,7 @@ class Parser:
         self._text = text
         self._at = 0
         self._depth = 0
+        self._texts = 0
 
     def root(self) -> Node:
         self._skip_blanks()
@@ -193,7 +204,14 @@ class Parser:
         self._skip_blanks()
         return node
 
+    def _count(self, texts: int, at: int) -> None:
+        """Count what takes time for each job. Raises FilterError beyond the limit."""
+        self._texts += texts
+        if self._texts > MAX_TEXTS:
+            self._fail(f"it has more than {MAX_TEXTS} texts, patterns and terms of data to look for", at)
+
     def _word(self) -> Word:
+        self._count(1, self._at)
         if self._next() == '"':
             return Word(self._quoted())
         found, keyword = self._find(_WORD), self._find(_KEYWORD)
@@ -250,6 +268,7 @@ class Parser:
                 self._fail(f'expected one value after "{op}"')
             self._at += 1
             values.append(self._value(field, op))
+        self._count(_cost_of(kind, op, values, found[2]), found.start())
         path = [self._segment(one) for one in _SEGMENT.finditer(self._text, found.start(2), found.end(2))]
         return Term(field, op, tuple(values), tuple(path))
 

@@ -28,6 +28,7 @@ from holdfast.console.operation_spec import APPLIES, INVERSE, Spec, check_spec, 
 from holdfast.console.search import (
     STATES,
     Chunk,
+    Pace,
     Position,
     SearchPlan,
     by_jid,
@@ -231,13 +232,14 @@ def step(ask: Planner, running: Running, count: int = AT_ONCE) -> Plan[int]:
     some = yield from chunk(ask, running.plan, running.at, size, running.wants)
     if some is None:
         return (yield from _finish(ask, running))
-    rows, looked, following = _matching(running, some, min(count, AT_ONCE, running.room))
+    rows, looked, following = yield from _matching(running, some, min(count, AT_ONCE, running.room))
     running.finds = bool(rows)
     return (yield from _act(ask, running, looked, rows, following))
 
 
-def _matching(running: Running, some: Chunk, most: int) -> tuple[list[JobRow], int, Position]:
+def _matching(running: Running, some: Chunk, most: int) -> Plan[tuple[list[JobRow], int, Position]]:
     """Return the first `most` jobs of a page that match, how many were looked at for them, and the place behind these."""
+    pace = Pace()
     rows: list[JobRow] = []
     latest_ms = running.latest_ms
     for looked, (row, score) in enumerate(zip(some.page.jobs, some.page.scores, strict=True), 1):
@@ -245,6 +247,8 @@ def _matching(running: Running, some: Chunk, most: int) -> tuple[list[JobRow], i
             rows.append(row)
             if len(rows) == most and row is not some.page.jobs[-1]:
                 return rows, looked, some.behind(row, score)
+        if pace.is_due:
+            yield from pace.turn()
     return rows, some.page.looked, some.following
 
 

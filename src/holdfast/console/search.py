@@ -1,6 +1,7 @@
 """Find jobs by a filter: choose the sets to look through, read them page by page, and keep what matches."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
@@ -16,16 +17,55 @@ from holdfast.console.filters import Filter, glob
 from holdfast.errors import UsageError
 from holdfast.models import Counts, JobFacts
 from holdfast.settings import MAX_BATCH, check_name
-from holdfast.wire.plans import Plan, Planner, counts_of, failed_counts
+from holdfast.wire.plans import Plan, Planner, Step, counts_of, failed_counts
 
 QUEUE_STATES: Final = ("running", "stalled", "scheduled", "waiting", "throttled", "depends", "failed")
 """The states whose jobs each queue lists, in the order in which they are read."""
 STATES: Final = (*QUEUE_STATES, "complete")
 MOST_LOOKED: Final = 5000
 """Jobs that one page of a search looks at."""
+MOST_SECONDS: Final = 1.0
+"""CPU time that one page of a search takes to compare jobs with the filter. Then it ends, and the next page continues there."""
+_SLICE: Final = 0.005
+"""Seconds in which jobs are compared before other work of the event loop has its turn."""
+_TURN: Final = Step([], 1e-6)
 _FIRST: Final = 64
+_BY_JID: Final = 32
 _WITH_MORE: Final = 256
 _WANTS: Final = {"data": "d", "tags": "t", "group": "e", "failure": "e"}
+
+
+class Pace:
+    """How long jobs are compared without a pause, and at all: `is_over()` after `seconds` of CPU time."""
+
+    __slots__ = ("_begun", "_left", "_used")
+
+    def __init__(self, seconds: float = MOST_SECONDS) -> None:
+        self._left = seconds
+        self.start()
+
+    def start(self) -> None:
+        """Begin to count; what was done between the last turn and now was not comparing."""
+        self._begun, self._used = time.monotonic(), time.thread_time()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether other work should have its turn."""
+        return time.monotonic() - self._begun > _SLICE
+
+    def is_over(self) -> bool:
+        """Whether a page took as long as one may."""
+        return self._left <= 0
+
+    def stop(self) -> None:
+        """Count what was used since the start."""
+        self._left -= time.thread_time() - self._used
+
+    def turn(self) -> Plan[None]:
+        """Let other work have its turn."""
+        self.stop()
+        yield _TURN
+        self.start()
 
 
 class Source(msgspec.Struct, frozen=True, gc=False):
@@ -108,7 +148,7 @@ def _sized(ask: Planner, set: str, names: Sequence[str], how: str) -> Plan[Searc
 
 def _of_groups(ask: Planner, groups: Sequence[str]) -> Plan[SearchPlan]:
     known = yield from failed_counts(ask)
-    chosen = [name for name in known if any(glob(pattern)(name) for pattern in groups)]
+    chosen = yield from _allowed(groups, list(known))
     sources = tuple(Source("group", name, known[name]) for name in sorted(chosen))
     total = sum(source.size for source in sources)
     index = f"{_counted(total, 'failed job')} of {_counted(len(sources), 'group')}"
@@ -116,11 +156,11 @@ def _of_groups(ask: Planner, groups: Sequence[str]) -> Plan[SearchPlan]:
 
 
 def _of_queues(ask: Planner, query: Filter, states: Sequence[str]) -> Plan[SearchPlan]:
-    wanted = _allowed(query.required("state"), states)
+    wanted = yield from _allowed(query.required("state"), states)
     queues = query.required("queue")
     sources: list[Source] = []
     if set(wanted) - {"complete"}:
-        names = _allowed(queues, sorted((yield from ask(QueueNames()))))
+        names = yield from _allowed(queues, sorted((yield from ask(QueueNames()))))
         sources += _sets_of((yield from counts_of(ask, names)), wanted)
     if "complete" in wanted:
         page = yield from ask(Scan("completed", "", None, 0))
@@ -129,9 +169,16 @@ def _of_queues(ask: Planner, query: Filter, states: Sequence[str]) -> Plan[Searc
     return SearchPlan(tuple(sources), _sentence(sources, wanted, queues is not None), kinds=kinds)
 
 
-def _allowed(names: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    tests = None if names is None else [glob(name) for name in names]
-    return [one for one in known if tests is None or any(test(one) for test in tests)]
+def _allowed(names: Sequence[str] | None, known: Sequence[str]) -> Plan[list[str]]:
+    if names is None:
+        return list(known)
+    tests, found, pace = [glob(name) for name in names], list[str](), Pace()
+    for one in known:
+        if any(test(one) for test in tests):
+            found.append(one)
+        if pace.is_due:
+            yield from pace.turn()
+    return found
 
 
 def _sets_of(counts: Sequence[Counts], states: Sequence[str]) -> Iterator[Source]:
@@ -243,7 +290,7 @@ def page_size(wants: str) -> int:
 def search(
     ask: Planner, query: Filter, now_ms: int, limit: int, cursor: str = "", wants: str = ""
 ) -> Plan[SearchPage]:
-    """Return up to `limit` matching jobs from `cursor` on; it looks at up to 5,000 jobs.
+    """Return up to `limit` matching jobs from `cursor` on; it looks at up to 5,000 jobs, and compares them for up to a second.
 
     `wants` names what the rows should have beside what the filter needs: `d` data, `t` tags, `e` failures.
     """
@@ -261,29 +308,51 @@ def _matches(
     ask: Planner, plan: SearchPlan, matches: Callable[[JobRow], bool], limit: int, at: Position, wants: str
 ) -> Plan[tuple[list[JobRow], int, Position]]:
     found: list[JobRow] = []
+    pace = Pace()
     looked, size, most = 0, min(_FIRST, limit), page_size(wants)
-    while looked < MOST_LOOKED:
+    while looked < MOST_LOOKED and not pace.is_over():
         some = yield from chunk(ask, plan, at, size, wants)
         if some is None:
             return found, looked, Position()
-        looked += some.page.looked
-        for row, score in zip(some.page.jobs, some.page.scores, strict=True):
+        before, looked = looked, looked + some.page.looked
+        pace.start()
+        for index, (row, score) in enumerate(zip(some.page.jobs, some.page.scores, strict=True), 1):
             if matches(row):
                 found.append(row)
                 if len(found) == limit:
                     return found, looked, some.behind(row, score)
+            if pace.is_due:
+                yield from pace.turn()
+                if pace.is_over():
+                    return found, before + index, some.behind(row, score)
+        pace.stop()
         at, size = some.following, min(2 * size, most)
         if not at.set:
             break
     return found, looked, at
 
 
+def matched(rows: Sequence[JobRow], matches: Callable[[JobRow], bool], pace: Pace) -> Plan[list[JobRow]]:
+    """Return those of some jobs that match, with pauses in which others have their turn."""
+    found: list[JobRow] = []
+    pace.start()
+    for row in rows:
+        if matches(row):
+            found.append(row)
+        if pace.is_due:
+            yield from pace.turn()
+    pace.stop()
+    return found
+
+
 def by_jid(ask: Planner, plan: SearchPlan, matches: Callable[[JobRow], bool]) -> Plan[SearchPage]:
     """Return those of the jobs that a plan names by jid that match."""
     found: list[JobRow] = []
-    for at in range(0, len(plan.jids), MAX_BATCH):
-        jobs = yield from ask(JobGet(plan.jids[at : at + MAX_BATCH]))
-        found += [row for row in (row_of(facts) for facts in jobs if facts is not None) if matches(row)]
+    pace = Pace()
+    for at in range(0, len(plan.jids), _BY_JID):
+        jobs = yield from ask(JobGet(plan.jids[at : at + _BY_JID]))
+        rows = [row_of(facts) for facts in jobs if facts is not None]
+        found += yield from matched(rows, matches, pace)
     return SearchPage(tuple(found), len(plan.jids), len(plan.jids), plan.index)
 
 

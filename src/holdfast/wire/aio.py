@@ -86,6 +86,8 @@ class AsyncLink:
         """Send the calls of a step together; refusals are among the replies. Raises LinkError."""
         if step.pause:
             await asyncio.sleep(step.pause)
+            if not step.calls:  # only to let others have their turn
+                return []
         calls = step.calls
         packed = b"".join([pack(call) for call in calls])
         connection = await self._take()

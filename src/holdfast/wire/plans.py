@@ -65,7 +65,7 @@ Replies = list[Reply]
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """Calls that are sent together on one connection, after `pause` seconds."""
+    """Calls that are sent together on one connection, after `pause` seconds; without calls, with a pause, only that."""
 
     calls: list[Call]
     pause: float = 0.0

@@ -133,13 +133,15 @@ async def facets_of(ctx: Context, q: str, found: SearchPage) -> tuple[tuple[Face
     if cursor and len(rows) < _WINDOW:
         page = await ctx.console.jobs(q, after=cursor, limit=_WINDOW - len(rows), wants="t")
         rows, cursor = [*rows, *page.jobs], page.cursor
-    return tuple(_facet(q, name, read, rows) for name, read in _FIELDS), len(rows), not cursor
+    query = parse(q)
+    return tuple(_facet(query, name, read, rows) for name, read in _FIELDS), len(rows), not cursor
 
 
-def _facet(q: str, name: str, read: Callable[[JobRow], Sequence[str]], rows: Sequence[JobRow]) -> Facet:
+def _facet(q: Filter, name: str, read: Callable[[JobRow], Sequence[str]], rows: Sequence[JobRow]) -> Facet:
     counts = Counter(value for row in rows for value in read(row))
+    before, is_choice = str(q), _is_choice(q)
     values = tuple(
-        FacetValue(value, count, narrowed(q, name, value))
+        FacetValue(value, count, _narrowed(before, is_choice, name, value))
         for value, count in counts.most_common(_MOST_VALUES)
     )
     return Facet(name, values, len(counts) - len(values))
@@ -147,9 +149,13 @@ def _facet(q: str, name: str, read: Callable[[JobRow], Sequence[str]], rows: Seq
 
 def narrowed(q: str, field: str, value: str) -> str:
     """Return a filter narrowed to the jobs with a value of a field."""
+    query = parse(q)
+    return _narrowed(str(query), _is_choice(query), field, value)
+
+
+def _narrowed(before: str, is_choice: bool, field: str, value: str) -> str:
     text = f"{field}:{value}" if field == "priority" else term(field, value)
-    before = str(parse(q))
-    return text if not before else f"({before}) {text}" if _is_choice(parse(q)) else f"{before} {text}"
+    return text if not before else f"({before}) {text}" if is_choice else f"{before} {text}"
 
 
 def _is_choice(query: Filter) -> bool:
