@@ -50,6 +50,23 @@ def test_heartbeats_sleeping_and_sandbox_work_are_logged_with_vverbose(shop, poo
     until(lambda: len(re.findall(EMPTIED, worker.said())) > before, "its sandbox was emptied")
 
 
+CALLED = r"\[DEBUG\] .*worker \S+ reported \d+ outcomes and took \d+ jobs in [\d.]+ seconds: .*"
+
+
+def test_vverbose_logs_each_call_of_a_busy_worker_with_its_jobs_and_verbose_does_not(shop, pool, monkeypatch):
+    shop.chores.add.put(1)
+    monkeypatch.setenv("VERBOSE", "1")
+    worker = shop.start(pool, "--drain")
+    assert worker.wait() == 0
+    assert not re.search(CALLED, worker.said())
+    jids = [shop.chores.add.put(number).jid for number in range(20)]
+    monkeypatch.setenv("VVERBOSE", "1")
+    worker = shop.start(pool, "--drain")
+    assert worker.wait() == 0
+    calls = "".join(re.findall(CALLED, worker.said()))
+    assert all(f"{jid} of queue q" in calls for jid in jids)
+
+
 def test_each_job_that_ends_has_one_line_with_its_jid_name_attempt_and_duration(shop, pool, monkeypatch):
     for name in ("VERBOSE", "VVERBOSE"):
         monkeypatch.delenv(name, raising=False)

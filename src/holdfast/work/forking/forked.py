@@ -97,6 +97,7 @@ class Forking:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(theirs)
+        log.debug("process %d was forked for job %s", pid, facts.jid)
         return ForkedJob(facts, pid, ours, ends, on_settled)
 
     def perform(

@@ -113,6 +113,7 @@ class WorkerLoop(Generic[S]):
         self._early = 0.0
         self._outage = Outage(shard.gate)
         self._is_failing = False
+        self._logs_calls = log.isEnabledFor(logging.DEBUG)
         self._stopping = False
         self._left = settings.max_jobs or 1 << 60
         self._state: ProcessState | None = None
@@ -203,6 +204,8 @@ class WorkerLoop(Generic[S]):
             self._is_failing = False
             self._outage.over()
         self._in_call = []
+        if self._logs_calls and (jobs or settling):
+            _log_call(self._name, len(settling), jobs, monotonic() - since)
         table, make = self._lease_table, self.slot_type
         for number in settling:
             table.clear(number)
@@ -294,6 +297,18 @@ class WorkerLoop(Generic[S]):
         """Note that the last report was confirmed: a parent need not release these leases."""
         for number in (*self._in_call, *self._settling):
             self._lease_table.clear(number)
+
+
+def _log_call(worker: str, reported: int, jobs: Popped, seconds: float) -> None:
+    taken = ", ".join(f"{facts.jid} of queue {facts.queue} (priority {facts.priority})" for facts in jobs)
+    log.debug(
+        "worker %s reported %d outcomes and took %d jobs in %.4f seconds: %s",
+        worker,
+        reported,
+        len(jobs),
+        seconds,
+        taken or "none",
+    )
 
 
 class BlockingSlot(Slot):
