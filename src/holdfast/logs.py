@@ -42,11 +42,13 @@ class DescriptorHandler(logging.Handler):
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()
-        self._descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+        self._original = descriptor
+        self._descriptor = _far_duplicate(descriptor)
         self._opened = os.fstat(self._descriptor)
         self._lost = 0
         # Not by `close`, which `logging.shutdown` calls before the last lines of a process.
-        weakref.finalize(self, os.close, self._descriptor).atexit = False
+        self._closing = weakref.finalize(self, os.close, self._descriptor)
+        self._closing.atexit = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record."""
@@ -59,16 +61,35 @@ class DescriptorHandler(logging.Handler):
         except Exception:
             self._lost += 1
 
+    def _is_same(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._opened)
+        except OSError:
+            return False
+
     def _write(self, line: bytes) -> None:
         # A job may have closed it, and opened something else under its number.
-        if not os.path.samestat(os.fstat(self._descriptor), self._opened):
-            raise OSError("the descriptor of the log is another file now")
+        if not self._is_same(self._descriptor):
+            if not self._is_same(self._original):
+                raise OSError("the descriptors of the log are other files now")
+            self._closing.detach()
+            self._descriptor = _far_duplicate(self._original)
         while line:
             try:
                 line = line[os.write(self._descriptor, line) :]
             except BlockingIOError:
                 if not select.select([], [self._descriptor], [], LONGEST_WRITE)[1]:
                     raise
+
+
+_FAR: Final = 900  # beyond what jobs close that close the first few hundred, within what most systems allow
+
+
+def _far_duplicate(descriptor: int) -> int:
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FAR)
+    except OSError:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
 
 
 LONGEST_WRITE: Final = (

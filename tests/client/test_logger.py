@@ -67,11 +67,11 @@ def test_lines_outlive_standard_error_and_what_could_not_be_written_is_counted(t
     record = logging.makeLogRecord({"msg": "a line \udcff"})
     handler.emit(record)
     descriptor = handler._descriptor
-    kept = os.dup(descriptor)
-    with (tmp_path / "other").open("w") as other:
+    with (tmp_path / "other").open("w") as other:  # it gets the number of `opened`
+        kept = os.dup(descriptor)
         os.dup2(other.fileno(), descriptor)  # as a job does that closes it, and opens something else
-    handler.emit(record)
-    handler.emit(record)
+        handler.emit(record)
+        handler.emit(record)
     os.dup2(kept, descriptor)
     os.close(kept)
     handler.emit(record)

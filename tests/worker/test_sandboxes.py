@@ -19,7 +19,6 @@ from holdfast.work.performing.sandboxes import (
     claimed,
     clean,
     create_sandbox,
-    empty,
 )
 
 NOBODY = 65534
@@ -321,6 +320,23 @@ def test_what_a_job_has_protected_is_removed_too():
             assert base.stat().st_mode & 0o777 == 0o755
 
 
+def test_a_job_cannot_pass_its_sandbox_off_as_empty(tmp_path):
+    sandbox = Sandbox(tmp_path / "box" / "sandbox-0", PrivateDirectory(tmp_path / "box"))
+    for _ in range(200):
+        sandbox.tidy()
+        inside = Path(sandbox.path)
+        before = inside.stat()
+        # At once, within the same tick of the clock of the file system too.
+        (inside / "left").touch()
+        os.utime(inside, ns=(before.st_atime_ns, before.st_mtime_ns))
+        sandbox.tidy()
+        assert list(inside.iterdir()) == []
+        (inside / "left").touch()
+        os.utime(inside, ns=(1_000_000_007, 1_000_000_007))
+        sandbox.tidy()
+        assert list(inside.iterdir()) == []
+
+
 def tidy_as_nobody(inside):
     """Tidy what belongs to somebody who may not do everything, in a process of theirs."""
     am_root = os.getuid() == 0
@@ -362,17 +378,16 @@ def test_a_sandbox_as_a_block_is_made_emptied_before_and_after_and_stays(tmp_pat
 
 
 def test_a_clean_sandbox_is_not_looked_into_again_until_something_changes_it(tmp_path, monkeypatch):
-    looks = []
-    monkeypatch.setattr(
-        "holdfast.work.performing.sandboxes.empty", lambda opened: looks.append(opened) or empty(opened)
-    )
     sandbox = Sandbox(tmp_path / "s")
+    until(lambda: sandbox.tidy() or sandbox._emptied_at, "the tick has passed in which it was made")
+    looks, look = [], os.listdir
+    monkeypatch.setattr(os, "listdir", lambda place: looks.append(place) or look(place))
     sandbox.tidy()
-    sandbox.tidy()
-    assert len(looks) == 1
+    assert looks == []
     (tmp_path / "s" / "new").touch()
     sandbox.tidy()
-    assert (len(looks), list((tmp_path / "s").iterdir())) == (2, [])
+    assert looks
+    assert list((tmp_path / "s").iterdir()) == []
     (tmp_path / "s").rmdir()
     sandbox.tidy()
     assert (tmp_path / "s").is_dir()

@@ -155,7 +155,7 @@ class InProcess:
         jobs = nullcontext() if self._settings.pool == "serial" else self.order
         with suppress(Terminated), ExitStack() as stack:
             stack.callback(self.lease_table.close)
-            stack.enter_context(self._theirs)
+            stack.callback(_close, self._theirs)
             stack.enter_context(Handlers(handlers, wake_fd))
             stack.enter_context(whole)
             stack.callback(self.around.close)
@@ -173,7 +173,7 @@ class InProcess:
             # The thread may wait on it, and an open wait would put off the end that the body must see.
             with suppress(OSError):
                 self._ours.shutdown(socket.SHUT_RDWR)
-            self._ours.close()
+            _close(self._ours)
 
     def _release(self) -> None:
         for one in self.lease_table.read_all():
@@ -186,3 +186,8 @@ class InProcess:
         releases = PendingReleases(client, self._settings.queues)
         releases.add(self.name, self.lease_table, "preempted", self.order.cause)
         releases.finish(BRIEFLY if is_serial else PARTING)
+
+
+def _close(end: socket.socket) -> None:
+    with suppress(OSError):  # a job closed it
+        end.close()

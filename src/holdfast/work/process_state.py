@@ -176,7 +176,13 @@ class ProcessState:
         if self._is_main:
             self._wake_fd = signal.set_wakeup_fd(-1)
             signal.set_wakeup_fd(self._wake_fd, warn_on_full_buffer=False)
+        if self._wake_fd >= 0:
+            self._poll.register(self._wake_fd, 0)
         self._looked = 0.0
+
+    def is_cut_off(self) -> bool:
+        """Whether a job closed descriptors that this process cannot work without. Any thread may call this."""
+        return any(event & select.POLLNVAL for _, event in self._poll.poll(0))
 
     def check(self) -> bool:
         """Check what the last jobs left, before anything else is opened or taken. Return whether the process is used up."""

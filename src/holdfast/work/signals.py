@@ -8,6 +8,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from time import monotonic
 from types import FrameType
 from typing import Any, Final
@@ -114,8 +115,9 @@ class Stop:
     def close(self) -> None:
         """Close the descriptors; a later `wake` does nothing."""
         read, write, self._read, self._write = self._read, self._write, -1, -1
-        os.close(read)
-        os.close(write)
+        for descriptor in (read, write):
+            with suppress(OSError):  # a job closed it
+                os.close(descriptor)
 
 
 def start_without_signals(thread: threading.Thread) -> None:

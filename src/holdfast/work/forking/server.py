@@ -83,7 +83,8 @@ class ForkServer:
 
     def close(self) -> None:
         """Let the server end."""
-        self._socket.close()
+        with suppress(OSError):  # a job closed it
+            self._socket.close()
 
 
 class ServedJob:

@@ -10,6 +10,7 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from math import inf
@@ -147,8 +148,9 @@ class HttpThread:
         self._stop.request()
         if self._thread.ident is not None:
             self._thread.join()
-        self.http.close()
-        self._selector.close()
+        with suppress(OSError):  # a job closed its descriptors
+            self.http.close()
+            self._selector.close()
         self._stop.close()
 
     def _run(self) -> None:

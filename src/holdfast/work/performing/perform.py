@@ -89,6 +89,8 @@ class Performer:
         self._has_chain = not self._chain.is_empty
         self._waits_for_code = waits_for_code
         self._forks = _Forks.count
+        self.after_call: Callable[[Running | None, Any, BaseException | None], None] | None = None
+        """Called in a thread of `perform_async` with what the code of a job returned or raised."""
 
     def perform(
         self, facts: JobFacts, run: RunCoroutine, slot: RunSlot | None = None, lift: Lift = beside_the_loop
@@ -233,15 +235,22 @@ class Performer:
 
         `stacks` finds the job by `current`. What was raised is returned: an event loop's future never ends by a StopIteration.
         """
+        value: Any = None
+        raised_here: BaseException | None = None
         try:
             value = function(*args, **kwargs)
         except BaseException as error:
-            if _Forks.count != self._forks:
-                self._leave(error)
-            return None, error
+            raised_here = error
         if _Forks.count != self._forks:
-            self._leave(None)
-        return value, None
+            self._leave(raised_here)
+        if self.after_call is not None:
+            self.after_call(current, value, raised_here)
+        return value, raised_here
+
+    def outcome_of(self, current: Running, value: object, error: BaseException | None) -> Outcome:
+        """Return the outcome of a job whose code has returned this value, or raised this."""
+        target = self.resolver.resolve(current.facts.klass, current.facts.queue)
+        return after_return(current, target, value) if error is None else after_error(current, target, error)
 
     def _leave(self, error: BaseException | None) -> None:
         """End a process that the job forked and that came back here: there must not be two workers now."""

@@ -2,8 +2,8 @@
 
 `<base>/sandbox-<n>` belongs to child n of a worker. Where a child performs many jobs at once, each has a directory of its own in it.
 Others may write to the directory that the base lies in; so the base and all below it are this user's alone (0700), are opened without
-following links, and are emptied through their descriptors. A directory that was left clean carries a mark, an mtime that nothing else
-gives it, and is not read as long as it does.
+following links, and are emptied through their descriptors. A directory is not read as long as its ctime is that of the moment when it was
+empty: every change of it sets that to the present, and a job cannot set it back.
 """
 
 import errno
@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import stat
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -137,7 +138,6 @@ def is_same(descriptor: int, opened: os.stat_result | None) -> bool:
 
 log = logging.getLogger("holdfast")
 
-_CLEAN: Final = 1_000_000_007  # ns after the epoch
 _MOST_WORKERS: Final = 1000  # in one directory
 _SANDBOX: Final = re.compile(r"sandbox-\d+(\.\d+)?")
 
@@ -164,25 +164,23 @@ def create_sandbox(path: str | Path, clean_fn: Callable[[str], object] | None = 
 class Sandbox(PrivateDirectory):
     """One directory, which is empty whenever `tidy` has returned; the first call makes it."""
 
-    def tidy(self) -> None:
-        """Make sure that the directory exists and is empty; it is read only if it changed. Raises OSError."""
-        if self._is_clean():
-            return
-        descriptor = self.open()
-        if self._is_clean():
-            return
-        empty(descriptor)
-        os.utime(descriptor, ns=(_CLEAN, _CLEAN))
-        log.debug("sandbox %s is empty now", self.path)
+    _emptied_at = 0  # its ctime then, in nanoseconds; 0: it must be read
 
-    def _is_clean(self) -> bool:
-        try:
-            found = os.fstat(self._descriptor) if self._descriptor >= 0 else None
-        except OSError:
-            return False
-        if found is None or found.st_mtime_ns != _CLEAN or found.st_nlink == 0:
-            return False
-        return stat.S_IMODE(found.st_mode) == stat.S_IRWXU and is_same(self._descriptor, self._opened)
+    def tidy(self) -> None:
+        """Make sure that the directory exists and is empty; it is read only if it may have changed. Raises OSError."""
+        if self._emptied_at and is_same(self._descriptor, self._opened):
+            found = os.fstat(self._descriptor)
+            if found.st_ctime_ns == self._emptied_at and found.st_nlink:
+                return
+        descriptor = self.open()
+        if os.listdir(descriptor):  # noqa: PTH208
+            empty(descriptor)
+            log.debug("sandbox %s is empty now", self.path)
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) != stat.S_IRWXU:
+            os.fchmod(descriptor, stat.S_IRWXU)
+        changed_at = os.fstat(descriptor).st_ctime_ns
+        # The clock of ctime ticks every few milliseconds: a change within the same tick would leave it as it is.
+        self._emptied_at = changed_at if changed_at < _tick() else 0
 
     def _open(self) -> int:
         descriptor = super()._open()
@@ -221,6 +219,11 @@ class Sandbox(PrivateDirectory):
         """Release the claim. In a process that was forked since, the claim of the other one stays."""
         _CLAIMED.discard(self)
         self.close()
+
+
+def _tick() -> int:
+    """Return a moment, in nanoseconds, of which the clock of the file system is not behind: its ticks last up to 10 ms."""
+    return time.time_ns() - 10_000_000
 
 
 _CLAIMED: Final[WeakSet[Sandbox]] = WeakSet()

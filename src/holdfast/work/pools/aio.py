@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,24 +11,26 @@ from inspect import CORO_CREATED, getcoroutinestate
 from random import uniform
 from time import monotonic
 from types import CoroutineType
-from typing import Final
+from typing import Final, NoReturn
 
 from holdfast.client.aio import AsyncClient
+from holdfast.code.current import Running
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
-from holdfast.work.descendants import guard_forks, leave_forks
+from holdfast.work.descendants import end_descendants, guard_forks, leave_forks
 from holdfast.work.forking.forked import DANGEROUS
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.observe.stacks import for_slots
-from holdfast.work.parent.child import Place
-from holdfast.work.performing.outcome import Outcome, raised
+from holdfast.work.parent.child import USED_UP, Place
+from holdfast.work.performing.outcome import Outcome, failed, raised
 from holdfast.work.performing.perform import Performer
 from holdfast.work.performing.surroundings import Surroundings, make_performer
 from holdfast.work.pools.loop import ENDED, LAST_CALL, Slot, WorkerLoop
-from holdfast.work.process_state import ProcessState, Title
+from holdfast.work.process_state import ProcessState, Title, keep_standard
+from holdfast.work.queues.route import Route
 from holdfast.work.queues.routing import make_route
-from holdfast.work.session import ANY_QUEUE, longer
+from holdfast.work.session import ANY_QUEUE, StoreSession, longer
 from holdfast.work.signals import UNWIND, at_usr2, log_stack
 
 log = logging.getLogger("holdfast")
@@ -82,7 +85,8 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
 
     async def run(self) -> None:
         """Work until told to stop, until the queues are empty (`drain`), or for `max_jobs` jobs."""
-        self._state = ProcessState(self._settings)
+        self._state = ProcessState(self._settings, self._place.pipe.fileno())
+        self._performer.after_call = self._after_call_in_thread
         guard_forks(is_whole=self._place.order is None)
         session, running = self._session, self.running
         try:
@@ -152,9 +156,49 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
             # The worker's, not the job's: that would have been an outcome. The slot must not be lost with it.
             outcome = raised(facts, None, error)
             log.exception("job %s could not be performed", facts.jid)
+        if self._state is not None and self._state.is_cut_off():
+            self.leave(slot, outcome)
         self._end(slot, outcome)
         if not self._event.done():
             self._event.set_result(None)
+
+    def _after_call_in_thread(
+        self, current: Running | None, value: object, error: BaseException | None
+    ) -> None:
+        # The loop could not be woken for what the thread returns.
+        if current is not None and self._state is not None and self._state.is_cut_off():
+            self.leave(current.slot, self._performer.outcome_of(current, value, error))
+
+    def leave_broken(self) -> None:
+        """End the process if a job closed descriptors of its event loop, which could not continue. Else return.
+
+        If there was one job it fails for that; of several it is not known which it was.
+        """
+        running = [slot.current for slot in self.running.values() if slot.current is not None]
+        if len(running) == 1 and self._state is not None and self._state.is_cut_off():
+            reason = "the job closed descriptors of its process, whose event loop cannot work without them"
+            self.leave(running[0].slot, failed(running[0].facts, "ClosedDescriptors", reason))
+
+    def leave(self, slot: TaskSlot, outcome: Outcome) -> NoReturn:
+        """Report what has ended, by connections of its own, and end the process: its loop cannot continue. In any thread."""
+        log.warning(
+            "process %d: job %s closed descriptors that the event loop needs; the process ends",
+            os.getpid(),
+            slot.jid,
+        )
+        try:
+            keep_standard()
+            self._end(slot, outcome)
+            client = self._place.store.client(self._name)
+            session = StoreSession(client.shard, self._name, Route(client.shard, self._settings.queues))
+            session.done, session.others = self._session.done, self._session.others
+            client.runner.run(session.round_trip(0))
+            self._clear_settled()
+        except Exception:
+            log.exception("the outcome of job %s could not be reported", slot.jid)
+        finally:
+            end_descendants()
+            os._exit(USED_UP)
 
     async def _perform_alone(self, facts: JobFacts, slot: TaskSlot) -> Outcome:
         forked = slot.forked = self._forking.start(facts, slot.ends)
@@ -256,13 +300,20 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
 def body(place: Place, around: Surroundings) -> bool:
     """Work in a forked child until told to stop. Return whether it is used up."""
     forking = ForkServer(place.store, place.settings, around, place.pipe.fileno())
-    return asyncio.run(_work(place, around, forking))
+    made: list[AsyncLoop] = []
+    try:
+        return asyncio.run(_work(place, around, forking, made))
+    except OSError:
+        for jobs in made:
+            jobs.leave_broken()
+        raise
 
 
-async def _work(place: Place, around: Surroundings, forking: ForkServer) -> bool:
+async def _work(place: Place, around: Surroundings, forking: ForkServer, made: list[AsyncLoop]) -> bool:
     client = place.store.async_client(place.name)
     performer = make_performer(place.store, place.settings, place.name, around=around)
     jobs = AsyncLoop(place, client, performer, forking, around.title)
+    made.append(jobs)
     _listen(place, jobs)
     try:
         await jobs.run()

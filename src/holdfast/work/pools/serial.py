@@ -5,6 +5,7 @@ import logging
 import select
 import signal
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from contextvars import copy_context
 from math import inf
 from time import monotonic
@@ -80,7 +81,8 @@ class Inline:
     def close(self) -> None:
         """End the event loop."""
         if self._runner is not None:
-            self._runner.close()
+            with suppress(OSError):  # a job closed its descriptors
+                self._runner.close()
 
 
 class SerialLoop(BlockingLoop):

@@ -8,6 +8,7 @@ import asyncio
 import ctypes
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Any, Final
@@ -109,7 +110,8 @@ class Hand:
     def close(self) -> None:
         """End the event loop; in the thread itself."""
         if self._runner is not None:
-            self._runner.close()
+            with suppress(OSError):  # a job closed its descriptors
+                self._runner.close()
 
 
 class Threads:
