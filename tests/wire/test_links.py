@@ -5,17 +5,20 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 
 import pytest
 
+import programs
 from holdfast import AsyncClient, Client
 from holdfast.commands.admin import Info
 from holdfast.commands.jobs import Put
 from holdfast.core.library import library
 from holdfast.errors import ConnectionLost, CoreMismatch, Refused, StoreTimeout, StoreUnsupported, UsageError
 from holdfast.testing.store import ScratchStore
+from holdfast.wire import sync
 from holdfast.wire.plans import ErrorReply, Step
 
 PING = Step([("PING",)])
@@ -393,3 +396,57 @@ def test_a_client_sends_nothing_until_it_is_used(url, namespace):
     finally:
         listening.close()
         os.unlink(path)
+
+
+PACKING = """
+import signal
+from holdfast import Client
+from holdfast.wire import sync
+
+class Limit(BaseException): pass
+
+def stop(*_): raise Limit
+
+signal.signal(signal.SIGALRM, stop)
+client = Client()
+numbers = range(1000, 1500)
+made, theirs = client.link.address._made(), client.database.connection_pool.make_connection()
+pack = {
+    "a call": lambda: sync.pack(("FCALL", *numbers)),
+    "the driver": lambda: made.pack_command("SELECT", *numbers),
+    "a client of the driver": lambda: theirs.pack_command("SELECT", *numbers),
+}[what]
+caught = 0
+while caught < 300:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0005 + caught * 1e-6)
+        while True: pack()
+    except Limit: caught += 1
+"""
+
+
+@pytest.mark.parametrize("what", ["a call", "the driver", "a client of the driver"])
+def test_an_exception_of_a_signal_handler_while_numbers_are_packed_arrives_as_itself(what):
+    ended = programs.run([sys.executable, "-c", f"what = {what!r}\n{PACKING}"])
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_recursion_that_ends_while_numbers_are_packed_is_an_error():
+    code = """
+from holdfast.wire import sync
+def dig():
+    try: sync.pack(("PING", 12345, 1.5))
+    except RecursionError: pass
+    dig()
+try: dig()
+except RecursionError: print("alive")
+"""
+    ended = programs.run([sys.executable, "-c", code])
+    assert ended.stdout == "alive\n", ended.stderr
+
+
+def test_numbers_are_packed_as_text_and_other_things_refused():
+    assert sync.pack(("A", 1, 2.5, b"b")) == b"*4\r\n$1\r\nA\r\n$1\r\n1\r\n$3\r\n2.5\r\n$1\r\nb\r\n"
+    for word in (None, True, [1]):
+        with pytest.raises(TypeError):
+            sync.pack(("A", word))

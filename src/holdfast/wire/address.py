@@ -30,7 +30,10 @@ _NOT_TAKEN: Final = frozenset(
 
 
 class DriverClasses(NamedTuple):
-    """The classes and functions of the driver that make connections, pools and clients: sync or async."""
+    """The classes and functions of the driver that make connections, pools and clients: sync or async.
+
+    `packer` packs the commands that the driver sends itself; None for the driver's own.
+    """
 
     redis: type
     pool: Callable[..., object]
@@ -38,6 +41,7 @@ class DriverClasses(NamedTuple):
     tls_connection: type
     parse: Callable[[str], Mapping[str, object]]
     no_retry: Callable[[], object]
+    packer: object = None
 
 
 class DriverPool(Protocol):
@@ -119,6 +123,8 @@ class AddressBase:
         """Return a connection for a link: it reads bytes, has no retries of the driver, and every wait has a timeout."""
         options: dict[str, object] = {n: value for n, value in self._given.items() if n not in LINKS_OWN}
         options["retry"] = self._drive.no_retry()
+        if self._drive.packer is not None:
+            options["command_packer"] = self._drive.packer
         options["protocol"] = 2
         options["decode_responses"] = False
         options.setdefault("health_check_interval", 30)
@@ -158,7 +164,8 @@ class AddressBase:
 
     def _for_users(self) -> dict[str, object]:
         known = _parameters(self._class)
-        return {name: value for name, value in self._given.items() if name in known}
+        given = {name: value for name, value in self._given.items() if name in known}
+        return {"command_packer": self._drive.packer, **given} if self._drive.packer is not None else given
 
     def _found(self, **of_pool: object) -> object:
         """Return a connection for a pool, to a store that is located first, and started if needed."""

@@ -290,11 +290,11 @@ def _call(shard: Shard, command: Command[object], sequence: RequestSequence | No
     words = command.words()
     function = "hf1_" + command.verb
     if at < 0:
-        return ("FCALL", function, 1, shard.root, *words)
+        return ("FCALL", function, "1", shard.root, *words)
     name, number = ("", 0) if sequence is None else (sequence.name, sequence.next())
     if at == 0:
-        return ("FCALL", function, 1, shard.root, name, number, *words)
-    return ("FCALL", function, 1, shard.root, *words[:at], name, number, *words[at:])
+        return ("FCALL", function, "1", shard.root, name, number, *words)
+    return ("FCALL", function, "1", shard.root, *words[:at], name, number, *words[at:])
 
 
 def _read(command: Command[object], reply: Reply) -> object:

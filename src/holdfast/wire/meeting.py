@@ -95,13 +95,13 @@ def check_rights(denied: Sequence[str], root: str) -> None:
 
 
 def _look(shard: Shard) -> Call:
-    return ("FCALL", "hf1_info", 1, shard.root, *Info().words())
+    return ("FCALL", "hf1_info", "1", shard.root, *Info().words())
 
 
 def _make(shard: Shard) -> Call:
     test_clock = shard.test_clock_ms
     info = Info("make") if test_clock is None else Info("test", test_clock)
-    return ("FCALL", "hf1_info", 1, shard.root, *info.words())
+    return ("FCALL", "hf1_info", "1", shard.root, *info.words())
 
 
 def _with_core(shard: Shard, timer: RetryTimer, reply: Reply) -> Plan[CoreInfo]:

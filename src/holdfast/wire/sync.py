@@ -12,6 +12,7 @@ from redis.client import Redis as Redis
 from redis.connection import (
     Connection,
     ConnectionPool,
+    HiredisRespSerializer,
     SSLConnection,
     parse_url,  # pyright: ignore[reportUnknownVariableType]
 )
@@ -32,7 +33,41 @@ FAILURES: Final = (RedisError, OSError)
 # The last three: another thread closed the connection while it was in use.
 _ENDED: Final = (*FAILURES, ValueError, AttributeError, TypeError)
 _socket_of = attrgetter("_sock")
-pack: Callable[[Sequence[str | bytes | int | float]], bytes] = attrgetter("pack_command")(hiredis)
+_pack_text: Callable[[tuple[object, ...]], bytes] = attrgetter("pack_command")(hiredis)
+
+
+def pack(words: Sequence[str | bytes | int | float]) -> bytes:
+    """Return a command as it is sent.
+
+    Numbers are made text here: where hiredis does it, an exception of a signal handler ends the process by SIGSEGV.
+    """
+    return _pack_text(
+        tuple(
+            [
+                word
+                if (kind := type(word)) is str or kind is bytes
+                else str(word)
+                if kind is int
+                else _text(word)
+                for word in words
+            ]
+        )
+    )
+
+
+def _text(word: object) -> object:
+    """Return a number as text; hiredis refuses what is no word."""
+    return str(word) if isinstance(word, (int, float)) and not isinstance(word, bool) else word
+
+
+class _Packer:
+    """Packs what the driver sends itself, as `SELECT 3`."""
+
+    def __init__(self) -> None:
+        self._pack: Callable[..., list[bytes]] = attrgetter("pack")(HiredisRespSerializer())
+
+    def pack(self, *words: object) -> list[bytes]:
+        return self._pack(*map(_text, words))
 
 
 class DriverConnection(Protocol):
@@ -52,6 +87,7 @@ DRIVER_CLASSES: Final = DriverClasses(
     SSLConnection,
     cast("Callable[[str], dict[str, object]]", parse_url),
     lambda: Retry(NoBackoff(), 0),
+    _Packer(),
 )
 
 
