@@ -11,6 +11,7 @@ from worker_kit import until
 from holdfast.client.sync import Client
 from holdfast.wire.plans import Step
 from holdfast.work.in_process import RenewalThread
+from holdfast.work.parent.calls import StoreCalls
 from holdfast.work.parent.child import LeaseTable, Place
 from holdfast.work.parent.renewal import LeaseRenewal
 from holdfast.work.settings import WorkerSettings
@@ -18,7 +19,10 @@ from holdfast.work.settings import WorkerSettings
 
 @pytest.fixture
 def guard(client):
-    return LeaseRenewal(client, WorkerSettings(queues=["q"], pool="asyncio"))
+    calls = StoreCalls(client)
+    calls.start_thread()
+    yield LeaseRenewal(calls, WorkerSettings(queues=["q"], pool="asyncio"))
+    calls.close()
 
 
 def test_a_child_tells_its_parent_of_a_shorter_lease_once_and_not_at_each_job(guard):

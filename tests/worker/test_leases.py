@@ -15,7 +15,7 @@ from holdfast.work.in_process import InProcess
 from holdfast.work.keeper import LOST, Held
 from holdfast.work.parent.children import ChildProcess
 from holdfast.work.parent.losses import EarlyMessages, LostLeases
-from holdfast.work.parent.presence import StoreMessage
+from holdfast.work.parent.messages import StoreMessage
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.store_choice import StoreChoice
 

@@ -3,6 +3,7 @@
 import json
 import signal
 import socket
+from time import monotonic
 
 import pytest
 from worker_kit import until
@@ -11,6 +12,7 @@ from holdfast import Client, __version__
 from holdfast.commands.workers import WorkerQuiet
 from holdfast.work.in_process import RenewalThread
 from holdfast.work.parent import presence
+from holdfast.work.parent.calls import StoreCalls
 from holdfast.work.parent.child import LeaseTable, Place
 from holdfast.work.parent.presence import Presence, Sign
 from holdfast.work.settings import WorkerSettings
@@ -75,17 +77,25 @@ def test_a_worker_without_a_parent_is_quiet_after_its_next_report(client: Client
     assert list(client.workers) == []
 
 
+def reported(client, settings):
+    """Report one worker. Return what was to be quiet by the store's answer, and whether the store is available."""
+    calls, quiet = StoreCalls(client), []
+    calls.start_thread()
+    presence = Presence(calls, settings.checked())
+    presence.report([Sign("w", 1, 0)], quiet.append)
+    calls.wait(monotonic() + 30)
+    calls.close()
+    return quiet, presence.is_store_available
+
+
 def test_a_store_that_is_away_makes_nobody_quiet(url: str, namespace: str):
     gate = Client(f"{url}-nobody", namespace=namespace, deadline=0.05)
-    says = Presence(gate, WorkerSettings(("q",)).checked())
-    assert says.report([Sign("w", 1, 0)]) == {}
-    says.end()
+    assert reported(gate, WorkerSettings(("q",))) == ([{}], False)
 
 
 def test_more_queues_than_a_fact_has_room_for_are_cut(client: Client):
     queues = tuple(f"queue-{n:04}-{'é' * 20}" for n in range(500))
-    says = Presence(client, WorkerSettings(queues).checked())
-    says.report([Sign("w", 1, 0)])
+    assert reported(client, WorkerSettings(queues)) == ([{"w": False}], True)
     [worker] = client.workers.all()
     named = json.loads(worker.facts["queues"])
     assert tuple(named) == queues[: len(named)]

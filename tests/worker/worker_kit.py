@@ -342,6 +342,14 @@ def process_lives(pid: int) -> bool:
         return False
 
 
+def calls_store(pid: int) -> bool:
+    """Whether this is the process that calls the store for a supervisor."""
+    try:
+        return b"Calling the store" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 LEADER = """
 import fcntl, os, sys, termios
 os.setsid()
@@ -378,9 +386,14 @@ class Worker:
     def said(self) -> str:
         return self.log.read_text()
 
-    def children(self) -> list[int]:
+    def processes(self) -> list[int]:
+        """Return all child processes."""
         file = Path(f"/proc/{self.pid}/task/{self.pid}/children")
         return [int(pid) for pid in file.read_text().split()]
+
+    def children(self) -> list[int]:
+        """Return those that perform jobs."""
+        return [pid for pid in self.processes() if not calls_store(pid)]
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
@@ -391,7 +404,7 @@ class Worker:
     @contextmanager
     def halted(self) -> Iterator[None]:
         """Stop parent and children for the time of the block."""
-        pids = [self.pid, *self.children()]
+        pids = [self.pid, *self.processes()]
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         yield
@@ -400,7 +413,7 @@ class Worker:
 
     def kill_whole(self) -> None:
         """Kill parent and children at one moment, as the loss of a machine does."""
-        pids = [self.pid, *self.children()]
+        pids = [self.pid, *self.processes()]
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         for pid in pids:
@@ -409,7 +422,7 @@ class Worker:
 
     def end(self) -> None:
         if self.process.poll() is None:
-            children = self.children()
+            children = self.processes()
             self.process.kill()
             self.process.wait(30)
             for pid in children:

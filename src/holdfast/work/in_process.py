@@ -15,9 +15,10 @@ from typing import Final
 from holdfast.client.sync import Client
 from holdfast.wire.waiting import sleep
 from holdfast.work.keeper import SHORT_LEASE
+from holdfast.work.parent.calls import StoreCalls
 from holdfast.work.parent.child import Body, LeaseTable, Place
 from holdfast.work.parent.losses import PARTING, PendingReleases
-from holdfast.work.parent.presence import StoreMessages
+from holdfast.work.parent.messages import StoreMessage
 from holdfast.work.parent.renewal import LeaseRenewal
 from holdfast.work.performing.surroundings import Surroundings
 from holdfast.work.settings import WorkerSettings
@@ -28,7 +29,7 @@ from holdfast.work.store_choice import StoreChoice
 log = logging.getLogger("holdfast")
 
 REMIND: Final = 0.25  # seconds until a lost lease that is still held is reported once more
-BRIEFLY: Final = 0.2  # seconds for which a serial worker that is about to end tries to release its lease
+BRIEFLY: Final = 1.0  # seconds for which a serial worker that is about to end tries to release its lease
 TROUBLED: Final = 1.0  # seconds that the thread waits after something that should not happen
 
 OnLost = Callable[[str, bool], None]
@@ -45,8 +46,8 @@ class RenewalThread:
         self, client: Client, place: Place, pipe: socket.socket, on_lost: OnLost | None = None
     ) -> None:
         self.name, self.pid, self.lease_table = place.name, os.getpid(), place.lease_table
-        self.renewal = LeaseRenewal(client, place.settings, can_kill=False)
-        self._messages = StoreMessages(client, [place.name])
+        self._calls = StoreCalls(client, [place.name], self._on_messages)
+        self.renewal = LeaseRenewal(self._calls, place.settings, can_kill=False)
         self._pipe = pipe
         self._on_lost = on_lost
         self._lost: set[tuple[str, int]] = set()
@@ -64,13 +65,12 @@ class RenewalThread:
         """Do nothing: a process of a program is not killed."""
 
     def __enter__(self) -> None:
-        self._messages.open()
+        self._calls.start_thread()
         start_without_signals(self._thread)
 
     def __exit__(self, *_: object) -> None:
         self._ended.request()
         self._thread.join()
-        self._messages.close()
         self.renewal.finish()
         self._ended.close()
 
@@ -84,27 +84,28 @@ class RenewalThread:
                 sleep(TROUBLED)
 
     def _attend(self) -> None:
-        messages, renewal = self._messages, self.renewal
-        if not messages.is_open and monotonic() >= messages.at:
-            messages.open()
-        due = min(renewal.due(), self._remind_at, inf if messages.is_open else messages.at)
-        ready = self._readable(max(0.0, due - monotonic()))
+        renewal = self.renewal
+        ready = self._readable(max(0.0, min(renewal.due(), self._remind_at) - monotonic()))
         if self._pipe.fileno() in ready:
             with suppress(OSError):  # the worker was stopped, and has closed it
                 if self._pipe.recv(4096):
                     renewal.learn(self)
-        if messages.is_open and messages.fileno() in ready:
-            renewal.notify(messages.read())
+        if self._calls.fileno() in ready:
+            self._calls.receive()
         if not self._ended.requested:
             renewal.attend([self])
         self._check_leases()
 
+    def _on_messages(self, found: list[StoreMessage]) -> None:
+        self.renewal.notify(found)
+
     def _readable(self, seconds: float) -> list[int]:
         poll = select.poll()
-        messages = self._messages.fileno() if self._messages.is_open else -1
-        for descriptor in (self._ended.fileno(), self._pipe.fileno(), messages):
+        for descriptor in (self._ended.fileno(), self._pipe.fileno()):
             if descriptor >= 0:
                 poll.register(descriptor, select.POLLIN)
+        if self._calls.fileno() >= 0:
+            poll.register(self._calls.fileno(), self._calls.events())
         return [descriptor for descriptor, _ in poll.poll(seconds * 1000)]
 
     def _check_leases(self) -> None:
@@ -183,9 +184,13 @@ class InProcess:
         if is_serial and client.shard.gate.failing:
             # It does not wait for the store to ask what a call was granted that was cut off: that lease ends by itself.
             self.lease_table.ask(0)
-        releases = PendingReleases(client, self._settings.queues)
+        calls = StoreCalls(client)
+        releases = PendingReleases(calls, self._settings.queues)
         releases.add(self.name, self.lease_table, "preempted", self.order.cause)
-        releases.finish(BRIEFLY if is_serial else PARTING)
+        if releases.due() < inf:
+            calls.start_thread()
+            releases.finish(monotonic() + (BRIEFLY if is_serial else PARTING))
+            calls.close()
 
 
 def _close(end: socket.socket) -> None:

@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
+from functools import partial
 from math import inf
 from time import monotonic
 from types import FrameType
@@ -24,11 +25,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from holdfast.client.stacks import Answer
-from holdfast.client.sync import Client
 from holdfast.commands.workers import WorkerAnswer
-from holdfast.errors import HoldfastError
 from holdfast.work.observe.stacks import Dumped, stack_of_job
-from holdfast.work.parent.presence import StoreMessage
+from holdfast.work.parent.calls import StoreCalls, log_failure, run
+from holdfast.work.parent.messages import StoreMessage
 
 SIGNAL: Final = signal.SIGURG
 MOST_TEXT: Final = 49152  # bytes of a stack
@@ -193,8 +193,8 @@ STUCK: Final = (
 class Asking:
     """Requests stacks from processes, and sends the replies to the store. Its owner calls `attend` at `due()`."""
 
-    def __init__(self, client: Client, board: Board) -> None:
-        self._client = client
+    def __init__(self, calls: StoreCalls, board: Board) -> None:
+        self._calls = calls
         self._board = board
         self._waiting: deque[StoreMessage] = deque()
         self._asked: StoreMessage | None = None
@@ -256,7 +256,5 @@ class Asking:
         return Answer(asked.worker, self._pid, problem=f"process {self._pid} does not perform it just now")
 
     def _send(self, asked: StoreMessage, answer: Answer) -> None:
-        try:
-            self._client.run(WorkerAnswer(asked.question, msgspec.json.encode(answer)))
-        except HoldfastError as error:
-            log.debug("the stack of job %s could not be sent: %s", asked.jid, error)
+        work = partial(run, WorkerAnswer(asked.question, msgspec.json.encode(answer)))
+        self._calls.call(work, partial(log_failure, f"sending the stack of job {asked.jid}"))

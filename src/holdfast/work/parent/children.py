@@ -309,7 +309,7 @@ class Children:
             try:
                 pid = os.fork()
                 if pid == 0:
-                    become(place, self._body, [ours.fileno(), *self._descriptors()])
+                    become(place, self._body, [ours.fileno(), *self.descriptors()])
             except OSError as error:
                 ours.close()
                 self._cannot_fork(child, error)
@@ -325,7 +325,7 @@ class Children:
             "worker %s cannot be started, trying again in %.1f s: %s", child.name, child.put_off(), error
         )
 
-    def _descriptors(self) -> list[int]:
+    def descriptors(self) -> list[int]:
         """Return the descriptors of the parent that a child must close; an end of a pipe kept open would hide the parent's death."""
         registered = [key.fd for key in self._selector.get_map().values()]
         selector = getattr(self._selector, "fileno", None)

@@ -8,10 +8,11 @@ import logging
 import os
 import signal
 from collections.abc import Iterable, Mapping
+from functools import partial
 from itertools import chain
 from math import inf
 from time import monotonic
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease
@@ -20,8 +21,9 @@ from holdfast.errors import HoldfastError, Refused
 from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import sleep
 from holdfast.work.keeper import OVER, Held
+from holdfast.work.parent.calls import StoreCalls, run
 from holdfast.work.parent.child import LeaseTable
-from holdfast.work.parent.presence import StoreMessage
+from holdfast.work.parent.messages import StoreMessage
 from holdfast.work.performing.outcome import log_release
 from holdfast.work.session import granted
 
@@ -77,7 +79,7 @@ class LostLeases:
             return []
         killed: list[tuple[Supervised, Held]] = []
         for lease, (child, since) in list(self._lost.items()):
-            if not _holds(child, lease):
+            if not holds(child, lease):
                 del self._lost[lease]
             elif child.lease_table.asked() is not None:
                 self._lost[lease] = child, now
@@ -115,11 +117,11 @@ class OverdueJobs:
             if now < at:
                 continue
             is_settling = child.lease_table.is_answered and child.lease_table.asked() is not None
-            if is_settling and _holds(child, lease):
+            if is_settling and holds(child, lease):
                 self._notified[lease] = child, now + PATIENCE / 4
                 continue
             del self._notified[lease]
-            if lease.lost == OVER and _holds(child, lease):
+            if lease.lost == OVER and holds(child, lease):
                 late.append((child, lease))
         return late
 
@@ -167,7 +169,7 @@ def _stop_if_still(child: Supervised, lease: Held) -> bool:
     """Kill a child for a job it must not work on any more, and for no other job. Returns whether it did."""
     # It is halted first, so that it cannot begin its next job between this check and the kill.
     _halt(child.pid)
-    if _holds(child, lease) and child.lease_table.asked() is None:
+    if holds(child, lease) and child.lease_table.asked() is None:
         log.warning(
             "job %s: %s; its process %d is stopped and its work dropped", lease.jid, lease.lost, child.pid
         )
@@ -186,13 +188,14 @@ def _halt(pid: int) -> None:
         sleep(HALT / 100)
 
 
-def _holds(child: Supervised, lease: Held) -> bool:
+def holds(child: Supervised, lease: Held) -> bool:
+    """Return whether a child still holds this lease."""
     holding = child.lease_table.read(lease.number)
     return holding is not None and (holding.jid, holding.token) == (lease.jid, lease.token)
 
 
-PARTING: Final = 2.0
-"""Seconds for which a process that is about to end tries to release leases."""
+PARTING: Final = 1.5
+"""Seconds that a process which is about to end has for its last calls to the store."""
 
 
 class Verdict(NamedTuple):
@@ -238,11 +241,11 @@ class _PendingRelease:
 class PendingReleases:
     """Releases leases, as soon as the store can be reached."""
 
-    def __init__(self, client: Client, queues: tuple[str, ...]) -> None:
-        self._client = client
+    def __init__(self, calls: StoreCalls, queues: tuple[str, ...]) -> None:
+        self._calls = calls
         self._queues = queues
         self._pending: list[_PendingRelease] = []
-        self._outage = Outage(client.shard.gate)
+        self._outage = Outage(calls.shard.gate)
 
     def add(
         self,
@@ -258,30 +261,23 @@ class PendingReleases:
         if pending.leases or pending.asked:
             self._pending.append(pending)
 
-    def due(self) -> float | None:
-        """Return when to call `send` next, on the monotonic clock; None when nothing is pending."""
-        return min((pending.at for pending in self._pending), default=None)
+    def due(self) -> float:
+        """Return when to call `send` next, on the monotonic clock."""
+        return min((pending.at for pending in self._pending), default=inf)
 
     def send(self) -> None:
         """Release what is due."""
         now = monotonic()
-        for pending in [pending for pending in self._pending if pending.at <= now]:
-            try:
+        for pending in self._pending[:]:
+            if pending.at <= now:
                 self._send(pending)
-            except HoldfastError as error:
-                pending.at = now + self._outage.pause(error)
-                if pending.at > pending.until:
-                    self._pending.remove(pending)
-                return
-            self._outage.over()
-            self._pending.remove(pending)
 
-    def finish(self, patience: float = PARTING) -> None:
-        """Release what is left; if the store is unavailable, try for at most `patience` seconds."""
-        end = monotonic() + patience
-        while (due := self.due()) is not None and monotonic() < end:
-            sleep(max(0.0, due - monotonic()))
+    def finish(self, end: float) -> None:
+        """Release what is left, until `end` at most."""
+        while self._pending and monotonic() < end:
             self.send()
+            self._calls.wait(end)
+            sleep(min(self.due(), end) - monotonic())
         for pending in self._pending:
             for lease in chain.from_iterable(pending.leases.values()):
                 log.warning("job %s is requeued when its lease ends: it could not be released", lease.jid)
@@ -289,27 +285,57 @@ class PendingReleases:
     def _send(self, pending: _PendingRelease) -> None:
         if pending.leases:
             # First: these are known, whatever the repeated call adds.
-            for like in list(pending.leases):
-                self._release(pending.leases[like], *like, pending.is_logged)
-                del pending.leases[like]
-        if pending.asked and (granted := self._granted(pending.worker, *pending.asked)):
+            like = next(iter(pending.leases))
+            some = pending.leases[like][:MAX_OUTCOMES]
+            self._calls.call(partial(run, Release(some, *like)), partial(self._released, pending, like, some))
+        elif pending.asked:
+            work = partial(_granted_to, pending.worker, self._queues, pending.asked)
+            self._calls.call(work, partial(self._found, pending))
+        else:
+            self._pending.remove(pending)
+            return
+        pending.at = inf
+
+    def _released(
+        self, pending: _PendingRelease, like: tuple[HowReleased, str], some: list[Lease], result: object
+    ) -> None:
+        if self._has_failed(pending, result):
+            return
+        # 0: they had ended, and the process died before it could note it.
+        if result and not pending.is_logged:
+            for lease in some:
+                log_release(lease.jid, *like)
+        del pending.leases[like][: len(some)]
+        if not pending.leases[like]:
+            del pending.leases[like]
+        self._send(pending)
+
+    def _found(self, pending: _PendingRelease, result: Any) -> None:
+        if self._has_failed(pending, result):
+            return
+        leases: list[Lease] = result
+        for lease in leases:
+            log.warning("job %s released: it was granted to a process that ended before it began", lease.jid)
+        pending.asked = None
+        if leases:
             # They never started, so the process cannot have died of them.
-            self._release(granted, "preempted", pending.cause, is_logged=True)
+            pending.leases["preempted", pending.cause] = leases
+            pending.is_logged = True
+        self._send(pending)
 
-    def _release(self, leases: list[Lease], how: HowReleased, cause: str, is_logged: bool) -> None:
-        for at in range(0, len(leases), MAX_OUTCOMES):
-            some = leases[at : at + MAX_OUTCOMES]
-            # 0: they had ended, and the process died before it could note it.
-            if self._client.run(Release(some, how, cause)) and not is_logged:
-                for lease in some:
-                    log_release(lease.jid, how, cause)
+    def _has_failed(self, pending: _PendingRelease, result: object) -> bool:
+        if not isinstance(result, HoldfastError):
+            self._outage.over()
+            return False
+        pending.at = monotonic() + self._outage.pause(result)
+        if pending.at > pending.until:
+            self._pending.remove(pending)
+        return True
 
-    def _granted(self, worker: str, name: str, number: int) -> list[Lease]:
-        asked = name, number
-        try:
-            jobs = self._client.runner.run(granted(self._client.shard, worker, self._queues, asked))
-        except Refused:
-            return []  # a later call of the same sequence had a reply
-        for job in jobs:
-            log.warning("job %s released: it was granted to a process that ended before it began", job.jid)
-        return [Lease(job.jid, job.token, worker) for job in jobs]
+
+def _granted_to(worker: str, queues: tuple[str, ...], asked: tuple[str, int], client: Client) -> list[Lease]:
+    try:
+        jobs = client.runner.run(granted(client.shard, worker, queues, asked))
+    except Refused:
+        return []  # a later call of the same sequence had a reply
+    return [Lease(job.jid, job.token, worker) for job in jobs]

@@ -1,7 +1,4 @@
-"""Messages between workers and the store: registration, lost leases and cancels, and jobs of an earlier worker of the
-same name.
-
-The messages are hints and only make the next heartbeat come sooner: its reply is what counts.
+"""The reports of workers that they are alive, and jobs of an earlier worker of the same name.
 
 The reply to each report is whether the worker is to be quiet, which is to take no more jobs.
 
@@ -16,11 +13,11 @@ import re
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from math import inf
 from pathlib import Path
 from time import monotonic, time
-from typing import Final, NamedTuple, TypeVar
-
-import msgspec
+from typing import Any, Final, NamedTuple, TypeVar
 
 from holdfast.client.sync import Client
 from holdfast.commands.leases import Lease, Resume
@@ -30,77 +27,10 @@ from holdfast.models import JobFacts
 from holdfast.release import VERSION
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.waiting import sleep
+from holdfast.work.parent.calls import StoreCalls, log_failure, run, run_all
 from holdfast.work.settings import WorkerSettings
 
 log = logging.getLogger("holdfast")
-
-AGAIN: Final = 1.0
-PATIENCE: Final = 1.0  # seconds for the store to confirm
-
-
-class StoreMessage(msgspec.Struct, frozen=True):
-    """A message: what happened, to which worker, and to which job or by which question."""
-
-    event: str
-    worker: str = ""
-    jid: str = ""
-    question: str = ""
-
-
-class StoreMessages:
-    """A listener for a selector: `fileno()` becomes readable when there is a message to one of `workers`."""
-
-    def __init__(self, client: Client, workers: Sequence[str]) -> None:
-        self._listener = client.link.listener()
-        self._channels = [client.shard.worker_channel(worker) for worker in workers]
-        self._open = False
-        self.at = 0.0
-
-    def open(self) -> int:
-        """Begin to listen. Return the descriptor to wait on, -1 if that must be tried again, at `at`."""
-        try:
-            self._listener.subscribe(*self._channels, within=PATIENCE)
-        except HoldfastError as error:
-            log.debug("cannot listen to the store: %s", error)
-            self.close()
-            return -1
-        self._open = True
-        return self._listener.fileno()
-
-    def fileno(self) -> int:
-        """The descriptor, of an open one."""
-        return self._listener.fileno()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is something to wait on."""
-        return self._open
-
-    def read(self) -> list[StoreMessage]:
-        """Return the messages; the listener may be closed afterwards. An invalid message is logged and ignored."""
-        found: list[StoreMessage] = []
-        try:
-            while (message := self._listener.receive(0)) is not None:
-                found += _read(message[1])
-        except HoldfastError as error:
-            log.debug("the subscription was lost: %s", error)
-            self.close()
-        return found
-
-    def close(self) -> None:
-        """End listening; it may be opened again."""
-        self._open = False
-        self.at = monotonic() + AGAIN
-        self._listener.close()
-
-
-def _read(message: bytes) -> list[StoreMessage]:
-    try:
-        return [msgspec.json.decode(message, type=StoreMessage)]
-    except msgspec.MsgspecError as error:
-        log.warning("Pubsub error: %s in %.100r", error, message)
-        return []
-
 
 PERIOD: Final = 10.0
 LATER: Final = 2.0  # seconds to the next, when the store did not answer
@@ -131,59 +61,60 @@ class Presence:
     `is_store_available`: the store has answered the last report.
     """
 
-    def __init__(self, client: Client, settings: WorkerSettings) -> None:
-        self._client = client
+    def __init__(self, calls: StoreCalls, settings: WorkerSettings) -> None:
+        self._calls = calls
         self._facts = _facts_of(settings)
         self._begun: dict[int, int] = {}
         self._names: set[str] = set()
         self._reported = 0.0
         self._due = 0.0
+        self._is_reporting = False
         self.is_store_available = False
 
     def due(self) -> float:
         """Return when to call `report` next, on the monotonic clock."""
-        return self._due
+        return inf if self._is_reporting else self._due
 
     def hurry(self) -> None:
         """Report soon: there was a message to one of the workers."""
         self._due = min(self._due, self._reported + SOON)
 
-    def report(self, signs: Iterable[Sign]) -> dict[str, bool]:
-        """Report that these are alive. Return which of them are to be quiet; nothing when the store did not answer."""
+    def report(self, signs: Iterable[Sign], on_quiet: Callable[[dict[str, bool]], object]) -> None:
+        """Report that these are alive. `on_quiet` is called with which of them are to be quiet, once the store has answered."""
         alive, now = list(signs), monotonic()
         self._reported, self._due = now, now + (PERIOD if alive else SOON)
         if not alive:
-            return {}
+            return
         self._begun = {sign.pid: self._begun.get(sign.pid, round(time() * 1000)) for sign in alive}
-        answers = self._answers([WorkerSeen(sign.name, self._of(sign)) for sign in alive])
         self._names.update(sign.name for sign in alive)
-        self.is_store_available = not any(isinstance(answer, TransportError) for answer in answers)
-        if not self.is_store_available:
-            self._due = now + LATER
-        quiet: dict[str, bool] = {}
-        for sign, answer in zip(alive, answers, strict=True):
-            if isinstance(answer, HoldfastError):
-                log.debug("the report that %s is alive failed: %s", sign.name, answer)
-            else:
-                quiet[sign.name] = answer
-        return quiet
+        self._is_reporting = True
+        work = partial(run_all, [WorkerSeen(sign.name, self._of(sign)) for sign in alive])
+        self._calls.call(work, partial(self._answered, alive, on_quiet))
 
-    def _answers(self, commands: list[WorkerSeen]) -> list[bool | HoldfastError]:
-        try:
-            return self._client.run_all(commands)
-        except HoldfastError as error:
-            return [error] * len(commands)
+    def _answered(
+        self, alive: list[Sign], on_quiet: Callable[[dict[str, bool]], object], answer: Any
+    ) -> None:
+        self._is_reporting = False
+        answers: list[bool | HoldfastError] = (
+            [answer] * len(alive) if isinstance(answer, HoldfastError) else answer
+        )
+        self.is_store_available = not any(isinstance(one, TransportError) for one in answers)
+        if not self.is_store_available:
+            self._due = monotonic() + LATER
+        quiet: dict[str, bool] = {}
+        for sign, one in zip(alive, answers, strict=True):
+            if isinstance(one, HoldfastError):
+                log.debug("the report that %s is alive failed: %s", sign.name, one)
+            else:
+                quiet[sign.name] = one
+        on_quiet(quiet)
 
     def end(self) -> None:
-        """Remove all of them from the list of workers, for they have ended. Closes the client."""
+        """Remove all of them from the list of workers, for they have ended."""
         names = sorted(self._names)
-        try:
-            for at in range(0, len(names), MAX_BATCH):
-                self._client.run(WorkerForget(names[at : at + MAX_BATCH]))
-        except HoldfastError as error:
-            log.debug("the store still lists workers that have ended: %s", error)
-        finally:
-            self._client.close()
+        for at in range(0, len(names), MAX_BATCH):
+            work = partial(run, WorkerForget(names[at : at + MAX_BATCH]))
+            self._calls.call(work, partial(log_failure, "removing workers that have ended from the list"))
 
     def _of(self, sign: Sign) -> dict[str, str]:
         started = self._begun[sign.pid]

@@ -2,11 +2,11 @@
 
 import logging
 from collections.abc import Iterable, Mapping
+from functools import partial
 from math import inf
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from holdfast.client.sync import Client
 from holdfast.commands.admin import Sweep
 from holdfast.commands.outcomes import HowReleased
 from holdfast.errors import HoldfastError
@@ -15,15 +15,19 @@ from holdfast.wire.waiting import sleep
 from holdfast.work.keeper import OVER, Held, Keeper
 from holdfast.work.observe.board import Asking, Board, open_board
 from holdfast.work.observe.stacks import Dumped, slot_in
+from holdfast.work.parent.calls import StoreCalls, log_failure, run
 from holdfast.work.parent.losses import (
+    PARTING,
     EarlyMessages,
     LostLeases,
     OverdueJobs,
     PendingReleases,
     Supervised,
     Verdict,
+    holds,
 )
-from holdfast.work.parent.presence import Presence, Sign, StoreMessage, log_quiet
+from holdfast.work.parent.messages import StoreMessage
+from holdfast.work.parent.presence import Presence, Sign, log_quiet
 from holdfast.work.settings import ONE_SLOT, WorkerSettings
 
 log = logging.getLogger("holdfast")
@@ -148,11 +152,11 @@ class LeaseRenewal:
     `can_kill`: whether they are processes of their own, which are killed for jobs that they must not work on.
     """
 
-    def __init__(self, client: Client, settings: WorkerSettings, can_kill: bool = True) -> None:
-        self._client = client
-        self._pending = PendingReleases(client, settings.queues)
-        self._presence = Presence(client, settings)
-        self._asking = Asking(client, open_board())
+    def __init__(self, calls: StoreCalls, settings: WorkerSettings, can_kill: bool = True) -> None:
+        self._calls = calls
+        self._pending = PendingReleases(calls, settings.queues)
+        self._presence = Presence(calls, settings)
+        self._asking = Asking(calls, open_board())
         self._keeper = Keeper()
         self._can_kill = can_kill
         self._lost = LostLeases()
@@ -164,14 +168,18 @@ class LeaseRenewal:
         self._early = EarlyMessages()
         self._known: dict[_Key, Held] = {}
         self._verdicts: dict[int, Verdict] = {}
-        self._outage = Outage(client.shard.gate)
+        self._outage = Outage(calls.shard.gate)
+        self._under_way = 0
+        self._is_late = False
         now = monotonic()
         self._keeper.begin(now)
         self._sweep_at = now + SWEEP
 
     def due(self) -> float:
         """When to call `attend` next, on the monotonic clock."""
-        due = min(
+        return min(
+            self._calls.due(),
+            self._pending.due(),
             self._keeper.due(),
             self._presence.due(),
             self._asking.due(),
@@ -181,8 +189,6 @@ class LeaseRenewal:
             self._early.due(),
             self._sweep_at,
         )
-        pending = self._pending.due()
-        return due if pending is None else min(due, pending)
 
     def learn(self, child: Supervised) -> None:
         """Note that a child has written to its pipe: it holds a shorter lease than is renewed in time, or it received a message."""
@@ -211,6 +217,7 @@ class LeaseRenewal:
     def attend(self, children: Iterable[Supervised]) -> None:
         """Do what is due: releases, heartbeats, reports, sweeps."""
         children, now = list(children), monotonic()
+        self._calls.attend()
         self._pending.send()
         self._asking.attend({child.name: child.pid for child in children})
         if self._early.has_come({child.name: child for child in children}):
@@ -227,14 +234,15 @@ class LeaseRenewal:
             self._report(children)
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP
-            self._sweep()
-        # What a child would inherit by a fork should not be an open connection.
-        self._client.link.close()
+            self._calls.call(partial(run, Sweep()), partial(log_failure, "sweeping"))
 
     def finish(self) -> None:
-        """Release the last leases, and report that all children have ended."""
-        self._pending.finish()
+        """Release the last leases, and report that all children have ended. Makes no more calls."""
+        end = monotonic() + PARTING
+        self._pending.finish(end)
         self._presence.end()
+        self._calls.wait(end)
+        self._calls.close()
 
     def _report(self, children: list[Supervised]) -> None:
         stuck = self.stuck(children)
@@ -242,7 +250,9 @@ class LeaseRenewal:
             Sign(child.name, child.pid, len(child.lease_table.read_all()), stuck.get(child.name, 0.0))
             for child in children
         ]
-        quiet = self._presence.report(signs)
+        self._presence.report(signs, partial(self._note_quiet, children))
+
+    def _note_quiet(self, children: list[Supervised], quiet: Mapping[str, bool]) -> None:
         for child in children:
             is_quiet = quiet.get(child.name, child.lease_table.quiet)
             if is_quiet != child.lease_table.quiet:
@@ -286,20 +296,37 @@ class LeaseRenewal:
 
     def _look(self, children: list[Supervised], now: float) -> None:
         held = self._held(children)
-        for command, batch in self._keeper.look(held, now):
-            try:
-                self._keeper.answer(batch, self._client.run(command))
-            except HoldfastError as error:
-                self._keeper.again(now, self._outage.pause(error))
-            else:
-                self._outage.over()
-        for lease, child in held.items():
-            if lease.lost and self._has_one_slot and self._can_kill:
-                self._lost.add(lease, child)
-            elif lease.lost:
-                self._overdue.add(lease, child)
+        batches = self._keeper.look(held, now)
+        self._is_late = self._is_late or self._under_way > 0
+        for command, batch in batches if not self._under_way else ():
+            self._calls.call(partial(run, command), partial(self._renewed, batch, held))
+            self._under_way += 1
+        self._note_lost(held)
         for child in children:
             self._promise(child)
+
+    def _renewed(self, batch: list[Held], held: Mapping[Held, Supervised], result: Any) -> None:
+        self._under_way -= 1
+        if isinstance(result, HoldfastError):
+            self._keeper.again(monotonic(), self._outage.pause(result))
+        else:
+            self._keeper.answer(batch, result)
+            self._outage.over()
+            self._note_lost({lease: held[lease] for lease in batch})
+            if self._is_late and not self._under_way:
+                self._keeper.hurry()
+        if not self._under_way:
+            self._is_late = False
+
+    def _note_lost(self, held: Mapping[Held, Supervised]) -> None:
+        for lease, child in held.items():
+            # A reply may be late: the child may hold another lease by now.
+            if not lease.lost or not holds(child, lease):
+                continue
+            if self._has_one_slot and self._can_kill:
+                self._lost.add(lease, child)
+            else:
+                self._overdue.add(lease, child)
 
     def _promise(self, child: Supervised) -> None:
         """Note in the lease table which leases are renewed in time, so that the child need not report each such job.
@@ -328,12 +355,6 @@ class LeaseRenewal:
                 self._known[key] = lease
                 held[lease] = child
         return held
-
-    def _sweep(self) -> None:
-        try:
-            self._client.run(Sweep())
-        except HoldfastError as error:
-            log.debug("sweeping failed: %s", error)
 
 
 def _verdict_on(child: Supervised, lease: Held) -> Verdict:

@@ -14,9 +14,10 @@ from holdfast.work import signals
 from holdfast.work.observe.http import Http, hindrances, serve_probes
 from holdfast.work.observe.ledger import close_ledgers
 from holdfast.work.observe.metrics import serve_metrics
+from holdfast.work.parent.calls import StoreCalls
 from holdfast.work.parent.child import Body
 from holdfast.work.parent.children import ChildProcess, Children
-from holdfast.work.parent.presence import StoreMessages
+from holdfast.work.parent.messages import StoreMessage
 from holdfast.work.parent.renewal import LeaseRenewal, sentences
 from holdfast.work.performing.sandboxes import tidy_unclaimed
 from holdfast.work.process_state import Title
@@ -46,12 +47,13 @@ class Supervisor:
         serve_probes(self._http, settings, self._why_not_ready, self._stuck)
         serve_metrics(self._http, settings, lambda: [child.state for child in self._children.children])
         self._wake = Stop()
-        client = store.beating_client(settings.worker_name(0))
-        self._renewal = LeaseRenewal(client, settings)
+        names = [settings.worker_name(number) for number in range(settings.workers)]
+        client = store.beating_client(names[0])
+        self._calls = StoreCalls(client, names, self._on_messages, self._selector)
+        self._renewal = LeaseRenewal(self._calls, settings)
         self._children = Children(
             settings, store, body, self._renewal, self._selector, self._wake.wake_fd, self._is_last
         )
-        self._messages = StoreMessages(client, [child.name for child in self._children.children])
         self._stopping: Stopping = ""
         self._cause = ""
         self._ordered_at = -TOGETHER
@@ -66,6 +68,7 @@ class Supervisor:
         with Handlers(dict.fromkeys(signals.ALL, _note), self._wake.wake_fd):
             self._selector.register(self._wake, selectors.EVENT_READ, self._on_signals)
             try:
+                self._calls.start_process(self._children.descriptors)
                 self._supervise()
             finally:
                 self._end()
@@ -74,7 +77,6 @@ class Supervisor:
 
     def _supervise(self) -> None:
         while True:
-            self._listen()
             if not self._stopping:
                 self._children.fill()
             self._show_title()
@@ -92,8 +94,6 @@ class Supervisor:
     def _due(self) -> float:
         children = self._children.due(fills=not self._stopping)
         times = [self._renewal.due(), self._http.due(), self._title.due(), children, self._startup.due()]
-        if not self._messages.is_open:
-            times.append(self._messages.at)
         return min(*times, self._unwind_at, self._kill_at)
 
     def _is_last(self, child: ChildProcess, code: int) -> bool:
@@ -107,9 +107,6 @@ class Supervisor:
         self._renewal.finish()
         tidy_unclaimed(self._settings.sandbox_base())
         self._children.close()
-        if self._messages.is_open:
-            self._selector.unregister(self._messages)
-        self._messages.close()
         self._http.close()
         close_ledgers()
         self._selector.close()
@@ -149,18 +146,8 @@ class Supervisor:
 
     # Messages and signals.
 
-    def _listen(self) -> None:
-        if not self._messages.is_open and monotonic() >= self._messages.at and self._messages.open() >= 0:
-            self._selector.register(self._messages, selectors.EVENT_READ, self._on_messages)
-
-    def _on_messages(self) -> None:
-        # Before it may be closed; an open one is registered again.
-        self._selector.unregister(self._messages)
-        found = self._messages.read()
-        if self._messages.is_open:
-            self._selector.register(self._messages, selectors.EVENT_READ, self._on_messages)
-        if found or not self._messages.is_open:
-            self._renewal.notify(found)
+    def _on_messages(self, found: list[StoreMessage]) -> None:
+        self._renewal.notify(found)
 
     def _on_signals(self) -> None:
         for number in self._wake.read():

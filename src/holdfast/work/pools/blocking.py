@@ -82,8 +82,25 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
             self.stop()
             return True
         if self.respond():
+            self._stop_lost()
             self._poke()
         return False
+
+    def _stop_lost(self) -> None:
+        """Stop the jobs whose leases were lost; the loop, which may be waiting for the store, notes later that they ended."""
+        for slot in [*self.running.values()]:
+            reason = self._lease_table.reason_of_loss(slot.number, slot.token)
+            if reason and not slot.settled_itself():
+                slot.lost = reason
+                self._stop_job(slot)
+
+    def _stop_job(self, slot: BlockingSlot) -> None:
+        """Stop a job, once; one that has not begun is stopped by the loop."""
+        if slot.is_stopped:
+            return
+        slot.is_stopped = slot.hand is not None or slot.forked is not None
+        if not slot.stop_process():
+            self._crew.stop(slot)
 
     def run(self) -> None:
         """Work until told to stop, until the queues are empty (`drain`), or for `max_jobs` jobs. Raises Terminated."""
@@ -180,6 +197,8 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
         """Note what ended, and what was lost."""
         while self._ended:
             slot, outcome = self._ended.popleft()
+            if slot.lost and self.running.get(slot.number) is slot:
+                self._drop(slot)
             if self.running.get(slot.number) is slot:
                 self._end(slot, outcome)
         for slot in self._lost():
@@ -189,8 +208,7 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
         """Free a slot whose lease was lost, unless its job has settled itself."""
         if self._may_continue(slot):
             return
-        if not slot.stop_process():
-            self._crew.stop(slot)
+        self._stop_job(slot)
         self._end(slot, None)
         self._astray = [other for other in (*self._astray, slot) if not other.is_over]
         if len(self._astray) >= self._settings.concurrency and not self.is_used_up:

@@ -312,14 +312,17 @@ def _log_call(worker: str, reported: int, jobs: Popped, seconds: float) -> None:
 
 
 class BlockingSlot(Slot):
-    """A slot whose job is run by one of a crew, its `hand`. `is_over`: nothing works on it any more."""
+    """A slot whose job is run by one of a crew, its `hand`.
 
-    __slots__ = ("hand", "is_over")
+    `is_stopped`: its job was ordered to end, because its lease was lost. `is_over`: nothing works on it any more.
+    """
+
+    __slots__ = ("hand", "is_over", "is_stopped")
 
     def __init__(self, facts: JobFacts, worker: str, since: float, number: int) -> None:
         super().__init__(facts, worker, since, number)
         self.hand: Any = None
-        self.is_over = False
+        self.is_over = self.is_stopped = False
 
 
 class Crew(Protocol):
