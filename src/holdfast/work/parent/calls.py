@@ -91,7 +91,7 @@ class StoreCalls:
         self._on_messages = on_messages
         self._selector = selector
         self._watched = 0
-        self._start: Callable[[], None] = _not_started
+        self._start: Callable[[], None] = lambda: None
         self._waiting: deque[_Request] = deque()
         self._under_way: _Request | None = None
         self._until = inf
@@ -279,10 +279,6 @@ class StoreCalls:
         )
 
 
-def _not_started() -> None:
-    raise RuntimeError("start_process or start_thread comes first")
-
-
 def _kill(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
@@ -300,18 +296,14 @@ class _UnreportedGate(ReconnectGate):
         return False
 
 
-_OBEYED: Final = frozenset({signal.SIGCONT, signal.SIGCHLD})
-
-
 def _become(
     client: Client, pipe: socket.socket, workers: Sequence[str], parent: int, inherited: Iterable[int]
 ) -> NoReturn:
     """Be the process that makes the calls; only its parent ends it, whatever reaches the whole group."""
     try:
         signals.reset()
-        for number in signals.ALL:
-            if number not in _OBEYED:
-                signal.signal(number, signal.SIG_IGN)
+        for number in {*signals.ALL} - {signal.SIGCONT, signal.SIGCHLD}:
+            signal.signal(number, signal.SIG_IGN)
         die_with(parent)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
         for descriptor in inherited:
