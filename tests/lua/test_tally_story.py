@@ -178,20 +178,21 @@ def test_the_first_pop_of_a_minute_notes_what_happened_so_far(core, clock, door:
         assert popped(core, 10) == []
         clock.advance(seconds=60)
     lines = core(Minutes("q"))
-    assert [(line.when_ms - start) // 1000 for line in lines] == [0, 60, 120, 180]
-    assert [(line.put, line.popped) for line in lines] == [(1, 0), (3, 1), (6, 3), (6, 6)]
+    assert [(line.when_ms - start) // 1000 for line in lines] == [-60, 0, 60, 120, 180]
+    assert [(line.put, line.popped) for line in lines] == [(0, 0), (1, 0), (3, 1), (6, 3), (6, 6)]
+    assert [line.waiting for line in lines] == [0, 1, 2, 3, 0]
     assert [line.when_ms for line in core(Minutes("q", start + 61_000))] == [start + 120_000, start + 180_000]
-    assert lines[2].since(lines[1]).as_dict()["put"] == 3
+    assert lines[3].since(lines[2]).as_dict()["put"] == 3
 
 
 def test_a_tick_notes_the_minute_of_a_queue_that_nobody_pops(core, clock, door: Door):
     door.put("q", "a")
     for _ in range(2):
         assert core(Tick(["q", "unknown"])) == 2
-    assert len(core(Minutes("q"))) == 2
+    assert len(core(Minutes("q"))) == 3
     clock.advance(seconds=60)
     assert core(Tick(["q"])) == 1
-    assert len(core(Minutes("q"))) == 3
+    assert len(core(Minutes("q"))) == 4
 
 
 def test_older_lines_are_ten_minutes_apart_and_the_oldest_go(core, clock, door: Door):
@@ -203,8 +204,11 @@ def test_older_lines_are_ten_minutes_apart_and_the_oldest_go(core, clock, door: 
     minutes = [line.when_ms // 60_000 for line in core(Minutes("q"))][:-1]
     fine = minutes[-180:]
     assert fine == list(range(fine[0], fine[0] + 180))
-    assert [minute % 10 for minute in minutes[:-180]] == [0] * 22
-    door.ask("RPUSH", door.key("m:q"), *[door.ask("LINDEX", door.key("m:q"), 0)] * 986)
+    assert [minute % 10 for minute in minutes[:-180]] == [
+        9,
+        *[0] * 22,
+    ]  # the first one is of before the first put
+    door.ask("RPUSH", door.key("m:q"), *[door.ask("LINDEX", door.key("m:q"), 0)] * 985)
     assert door.ask("LLEN", door.key("m:q")) == 1188
     for _ in range(12):
         core(Tick(["q"]))
@@ -284,7 +288,7 @@ def test_the_minutes_of_a_namespace_that_was_flushed_begin_at_once(core, clock, 
     forget_all(door, clock)
     door.put("q", "a")
     popped(core)
-    assert len(core(Minutes("q"))) == 2
+    assert len(core(Minutes("q"))) == 3
 
 
 @pytest.fixture

@@ -120,7 +120,8 @@ def show(name: str, watch: float | None, place: Place, as_json: bool) -> None:
     """Show one queue: its jobs by state, its pause and limits, its workers, and what happened lately.
 
     Exit code 1 if there is no such queue. JSON: `counts`, `stats` of today, `series` of the last three hours, `throttle`,
-    `limits`, `workers` (those that take its jobs), `quiet_workers`, `silent_workers`, and `drains_in`, the seconds until nothing waits at the present rate, or null.
+    `limits`, `workers` (those that take its jobs), `quiet_workers`, `silent_workers`, `growth`, by how many jobs a minute more
+    wait, and `drains_in`, the seconds until nothing waits at this rate, both of the last minutes and null where they are not known.
     """
     with place.console() as console:
         repeat(watch, lambda: _show(console, name, as_json))
@@ -153,6 +154,7 @@ def detail(found: QueueDetail) -> dict[str, Any]:
         "quiet_workers": list(found.quiet_workers),
         "silent_workers": [plain(one) for one in found.silent_workers],
         "drains_in": found.drains_in,
+        "growth": found.growth,
     }
 
 

@@ -71,7 +71,8 @@ class Tallies(msgspec.Struct, frozen=True, gc=False):
     """Exact counts of what happened in a queue since its first use; `when_ms` is the time of the count.
 
     `put` counts jobs that came in, by a put, a move, an unfail or from another queue; `completed` attempts that
-    succeeded, also with a next queue; `lost` leases that expired; `timed_out` leases that a user ended.
+    succeeded, also with a next queue; `lost` leases that expired; `timed_out` leases that a user ended. `waiting` is no such
+    count: how many jobs waited at that time, -1 if it is not known.
     """
 
     when_ms: int
@@ -83,28 +84,30 @@ class Tallies(msgspec.Struct, frozen=True, gc=False):
     lost: int = 0
     timed_out: int = 0
     cancelled: int = 0
+    waiting: int = -1
 
     @classmethod
     def from_row(cls, row: Sequence[Reply]) -> "Tallies":
         """Read a row of `minutes`."""
-        return cls(*[int(value) for value in row[:9]])
+        return cls(*[int(value) for value in row[:10]])
 
     def since(self, earlier: "Tallies") -> "Tallies":
         """Return the difference to an earlier count, at least 0: counts that were lost in between are no negative events."""
-        counts = zip(msgspec.structs.astuple(self)[1:], msgspec.structs.astuple(earlier)[1:], strict=True)
-        return Tallies(self.when_ms, *[max(now - before, 0) for now, before in counts])
+        counts = zip(msgspec.structs.astuple(self)[1:9], msgspec.structs.astuple(earlier)[1:9], strict=True)
+        events = Tallies(self.when_ms, *[max(now - before, 0) for now, before in counts])
+        return msgspec.structs.replace(events, waiting=self.waiting)
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name, without the time."""
         counts = msgspec.structs.asdict(self)
-        del counts["when_ms"]
+        del counts["when_ms"], counts["waiting"]
         return counts
 
 
 class Minutes(CommandBase, frozen=True, gc=False):
     """Read the tallies of a queue at the beginning of each minute from `since_ms` on; the last ones are those of now.
 
-    Up to 180 lines are a minute apart, and up to 1,008 before them ten minutes. A minute without a pop or a `tick` has
+    Up to 180 lines are a minute apart, and up to 1,008 before them ten minutes. A minute in which nothing changed has
     none. Core: verbs/stats.lua.
     """
 

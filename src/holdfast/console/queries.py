@@ -106,11 +106,8 @@ class Series(msgspec.Struct, frozen=True, gc=False):
     failed: int
     retried: int
     lost: int
-
-    @property
-    def change(self) -> int:
-        """By how many jobs more wait, for a worker or for their time, at its end than at its beginning."""
-        return self.put + self.retried + self.lost - self.popped
+    waiting: int = -1
+    """How many jobs waited for a worker at its end, -1 if that is not known."""
 
 
 def series_of(lines: Sequence[Tallies]) -> tuple[Series, ...]:
@@ -128,6 +125,7 @@ def series_of(lines: Sequence[Tallies]) -> tuple[Series, ...]:
                 step.failed,
                 step.retried,
                 step.lost,
+                now.waiting,
             )
         )
     return tuple(found)
@@ -138,6 +136,32 @@ class SilentWorker(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     seen_ms: int
+
+
+_FORECAST_MS: Final = 120_000
+_OLDEST_MS: Final = 240_000
+
+
+def growth_of(series: Sequence[Series], counts: Counts) -> float | None:
+    """Return by how many jobs a minute more wait for a worker than two to three minutes ago; negative while they get fewer.
+
+    None where that is not known, or makes no forecast: nobody noted the counts (no worker and no web interface was alive), or
+    the queue is paused.
+    """
+    if not series or counts.paused:
+        return None
+    now = series[-1]
+    before = next((one for one in reversed(series) if one.when_ms <= now.when_ms - _FORECAST_MS), None)
+    if before is None or before.waiting < 0 or now.waiting < 0:
+        return None
+    if now.when_ms - before.when_ms > _OLDEST_MS:
+        return 0.0 if now.waiting == before.waiting else None
+    return (now.waiting - before.waiting) * 60_000 / (now.when_ms - before.when_ms)
+
+
+def drains_in(growth: float | None, counts: Counts) -> float | None:
+    """Return the seconds until nothing waits at this rate; None if the queue does not drain, or that is not known."""
+    return -counts.waiting * 60 / growth if counts.waiting and growth is not None and growth < 0 else None
 
 
 class QueueDetail(msgspec.Struct, frozen=True):
@@ -157,12 +181,14 @@ class QueueDetail(msgspec.Struct, frozen=True):
     silent_workers: tuple[SilentWorker, ...] = ()
 
     @property
+    def growth(self) -> float | None:
+        """By how many jobs a minute more wait, as `growth_of` has it."""
+        return growth_of(self.series, self.counts)
+
+    @property
     def drains_in(self) -> float | None:
-        """Seconds until nothing waits at the rate of the last ten minutes; None if it does not shrink."""
-        recent = [step for step in self.series if step.when_ms > self.series[-1].when_ms - 600_000]
-        seconds = sum(step.seconds for step in recent)
-        shrinks = -sum(step.change for step in recent)
-        return self.counts.waiting * seconds / shrinks if shrinks > 0 and seconds else None
+        """Seconds until nothing waits at the rate of the last minutes; None if it does not drain, or that is not known."""
+        return drains_in(self.growth, self.counts)
 
 
 def queue(ask: Planner, name: str, day_ms: int, since_ms: int) -> Plan[QueueDetail]:

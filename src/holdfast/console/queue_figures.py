@@ -16,7 +16,16 @@ from holdfast.console.charts import Steps, added, period, steps
 from holdfast.console.filter_values import Exact
 from holdfast.console.filters import parse
 from holdfast.console.namespace_queries import Place
-from holdfast.console.queries import Page, Series, all_workers, checked_limit, series_of, servers_of
+from holdfast.console.queries import (
+    Page,
+    Series,
+    all_workers,
+    checked_limit,
+    drains_in,
+    growth_of,
+    series_of,
+    servers_of,
+)
 from holdfast.console.search import search
 from holdfast.errors import HoldfastError
 from holdfast.models import Counts, Sample, Stats
@@ -28,7 +37,6 @@ from holdfast.wire.shards import Shard
 _MINUTE_MS: Final = 60_000
 _TREND: Final = 30
 """Minutes of a sparkline."""
-_LATELY_MS: Final = 600_000
 MOST: Final = 40
 """Queues whose figures are added for the charts of a namespace."""
 _COME: Final = ("put", "retried", "lost")
@@ -39,14 +47,14 @@ _CHARTED: Final = ("put", "popped", "completed", "retried", "failed", "lost")
 class QueueFigures(msgspec.Struct, frozen=True):
     """A queue in a list: its counts, and what happened there lately.
 
-    `trend`: completed jobs in each of the last 30 minutes. `growth`: jobs a minute by which more wait, over the last ten
-    minutes; negative while the queue drains. `wait_p95` and `wait_median` are in seconds, of today, None without a sample.
-    `workers` take jobs of it.
+    `trend`: completed jobs in each of the last 30 minutes. `growth`: jobs a minute by which more wait, over the last two to
+    three minutes; negative while the queue drains, None where it is not known. `wait_p95` and `wait_median` are in seconds, of
+    today, None without a sample. `workers` take jobs of it.
     """
 
     counts: Counts
     trend: tuple[float, ...]
-    growth: float
+    growth: float | None
     wait_median: float | None
     wait_p95: float | None
     workers: int
@@ -54,7 +62,7 @@ class QueueFigures(msgspec.Struct, frozen=True):
     @property
     def drains_in(self) -> float | None:
         """Seconds until nothing waits at this rate; None if it does not drain."""
-        return -self.counts.waiting * 60 / self.growth if self.counts.waiting and self.growth < 0 else None
+        return drains_in(self.growth, self.counts)
 
     @property
     def rate(self) -> float:
@@ -93,14 +101,7 @@ def _figures(
 ) -> QueueFigures:
     trend = steps([series], ("completed",), now_ms, _MINUTE_MS, _TREND).of("completed")
     median, p95 = (wait.percentile(percent) if wait.count else None for percent in (50, 95))
-    return QueueFigures(counts, trend, growth_of(series, now_ms), median, p95, workers)
-
-
-def growth_of(series: Sequence[Series], now_ms: int) -> float:
-    """Return by how many jobs a minute more wait than before, over the last ten minutes."""
-    recent = [step for step in series if step.when_ms > now_ms - _LATELY_MS]
-    seconds = sum(step.seconds for step in recent)
-    return sum(step.change for step in recent) * 60 / seconds if seconds else 0.0
+    return QueueFigures(counts, trend, growth_of(series, counts), median, p95, workers)
 
 
 # Charts.

@@ -18,7 +18,6 @@ from holdfast.console.queue_figures import (
     QueueJobs,
     backlog,
     filter_of,
-    growth_of,
 )
 from holdfast.errors import UsageError
 from holdfast.models import Counts, Sample
@@ -151,7 +150,7 @@ class QueuePage(msgspec.Struct, frozen=True):
     name: str
     tab: str
     detail: QueueDetail
-    growth: float
+    growth: float | None
     rate: float
     query: QueueQuery
     stats: DayStats | None = None
@@ -166,7 +165,7 @@ class QueuePage(msgspec.Struct, frozen=True):
 
     @property
     def drains_in(self) -> float | None:
-        """Seconds until nothing waits at the rate of the last ten minutes; None if it does not drain."""
+        """Seconds until nothing waits at the rate of the last minutes; None if it does not drain."""
         return self.detail.drains_in
 
     @property
@@ -219,7 +218,7 @@ async def queue(ctx: Context, name: str, query: QueueQuery) -> QueuePage:
         name,
         query.tab if query.tab in TABS else "stats",
         detail,
-        growth_of(detail.series, now),
+        detail.growth,
         round(sum(step.completed for step in lately) / minutes, 1) if minutes else 0.0,
         query,
     )

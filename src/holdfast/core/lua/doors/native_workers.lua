@@ -5,6 +5,7 @@ local checks = require("doors.checks")
 local ids = require("doors.ids")
 local requests = require("doors.requests")
 local event = require("nouns.event")
+local minutes = require("nouns.minutes")
 local workers = require("nouns.worker")
 local worker_jobs = require("verbs.worker_jobs")
 
@@ -33,6 +34,7 @@ end
 return {
   { "worker_seen", DRAINS, "worker (field value)...", function(ctx, args)
     local quiet = workers.report(ctx, name(args, 1, "worker"), args, 2, facts(args, 2))
+    minutes.continue(ctx)
     return { quiet and 1 or 0 }
   end },
   { "workers", READS, "after_seen after_name count", function(ctx, args)

@@ -1,11 +1,13 @@
 -- watch: someone looks at the pages for a while, so changes are published.
 local root = require("base.root")
+local minutes = require("nouns.minutes")
 local M = {}
 
 M.LONGEST = 60000
 
 -- For `span` ms from now on. Returns until when, which another watcher may have set later.
 function M.run(ctx, span)
+  minutes.continue(ctx)
   local until_, was = ctx.now + span, root.unpacked(ctx.packed).watched
   if was > until_ and was <= ctx.now + M.LONGEST then return was end
   root.watch(ctx, until_)
