@@ -94,7 +94,7 @@ local function register_rows(rows)
     by_verb[rows[i][1]] = changes and run or nil
     register(rows[i][1], rows[i][2], rows[i][3], function(key, args)
       CTX.keys = keys.of_root(key)
-      touched_jobs.begin()
+      if touched_jobs.is_used then touched_jobs.begin() end
       local reply = run(root.open(CTX, key), args)
       if changes and CTX.flags > root.TEST then afterwards(CTX) end
       return reply

@@ -5,22 +5,25 @@ local M = {}
 local MOST = 2048
 local jids, count, is_full, taken, popped = {}, 0, false, nil, nil
 
--- A call begins: what an earlier one noted may be of another namespace, or of data that are gone.
-function M.begin() count, is_full, taken, popped = 0, false, nil, nil end
+-- A call begins: what an earlier one noted (`is_used`) may be of another namespace, or of data that are gone.
+M.is_used = false
+function M.begin() M.is_used, count, is_full, taken, popped = false, 0, false, nil, nil end
 
 -- A record was read, so it may be about to change.
 function M.note(jid)
   if count == MOST then count, is_full = 0, true end
   count = count + 1
-  jids[count] = jid
+  jids[count], M.is_used = jid, true
 end
 
 -- (member, score) pairs that were popped from the ready jobs of a queue.
-function M.popped(list) popped = list end
+function M.popped(list)
+  popped, M.is_used = list, true
+end
 
 -- The same of another set.
 function M.took(set, list)
-  taken = taken or {}
+  taken, M.is_used = taken or {}, true
   taken[set] = list
 end
 
