@@ -4,7 +4,7 @@ import asyncio
 import logging
 import resource
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -12,6 +12,8 @@ from holdfast.logs import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 BACKLOG: Final = 64
 """Connections that are accepted in one turn of the event loop."""
@@ -112,9 +114,11 @@ class Connection(H11Protocol):
 
     def _look(self) -> None:
         """Begin a deadline where another part of a request is waited for than before."""
-        cycle = self.cycle
-        is_between = cycle is None or cycle.response_complete
-        waits_for = "header" if is_between else "body" if cycle.more_body else ""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is None or cycle.response_complete:
+            waits_for = "header"
+        else:
+            waits_for = "body" if cycle.more_body else ""
         if self._request == (waits_for, cycle):
             return
         self._request = (waits_for, cycle)
