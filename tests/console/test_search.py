@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,7 +15,8 @@ from holdfast import AsyncClient, Client
 from holdfast.commands.jobs import JobGet
 from holdfast.console.filters import parse
 from holdfast.console.handles import AsyncConsole, Console
-from holdfast.console.search import row_of
+from holdfast.console.operation_spec import Spec
+from holdfast.console.search import row_of, search
 from holdfast.errors import FilterError, UsageError
 
 
@@ -391,3 +393,51 @@ def disturb(client: Client, console: Console, what: str, name: str) -> None:
         job.complete()
     elif job is not None and what == "fail":
         job.fail(f"{name}-Error", "no luck")
+
+
+# What a search costs.
+
+HEAVY = " or ".join(f"zz{at:x}" for at in range(120))
+
+
+@pytest.fixture
+def large(client: Client) -> list[str]:
+    """Jobs whose comparing with HEAVY takes longer than the event loop may be kept from other work."""
+    text = "lorem ipsum dolor sit amet " * 2000
+    return [client.queues["bulk"].put("K", [text, number]) for number in range(40)]
+
+
+def test_other_work_of_the_event_loop_has_its_turn_while_jobs_are_compared(
+    large: list[str], aclient: AsyncClient
+) -> None:
+    async def steps() -> list[int]:
+        plan, sizes = search(aclient._plan_of, parse(HEAVY), 0, 25), list[int]()
+        with suppress(StopIteration):
+            step = next(plan)
+            while True:
+                sizes.append(len(step.calls))
+                step = plan.send(await aclient.runner.link.send(step))
+        await aclient.close()
+        return sizes
+
+    sizes = asyncio.run(steps())
+    assert sizes.count(0) > 5  # steps without calls, which only give others a turn
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 0.001, 0.02])
+def test_a_page_that_takes_long_ends_and_the_next_goes_on_there(
+    large: list[str], client: Client, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.setattr("holdfast.console.search.MOST_SECONDS", seconds)
+    monkeypatch.setattr("holdfast.console.search._SLICE", -1.0)
+    console, seen, after, pages = Console(client), list[str](), "", 0
+    while pages == 0 or after:
+        page = console.jobs(f"ipsum ({HEAVY} or lorem)", limit=100, after=after)
+        assert page.looked <= len(large)
+        seen, after, pages = [*seen, *(row.jid for row in page.jobs)], page.cursor, pages + 1
+        assert pages <= len(large) + 2
+    assert sorted(seen) == sorted(large)
+    assert pages > 1
+    assert console.dry_run(Spec(action="track", filter=f"queue:bulk ({HEAVY} or lorem)")).matched == len(
+        large
+    )

@@ -129,6 +129,38 @@ def test_another_request_under_the_same_key_is_another_request(verbs: Verbs, cli
     assert verbs("pause", headers=key, queues=["a"]) == verbs("pause", headers=key, queues=["b"]) == 1
 
 
+PUT = {"queue": "q", "klass": "K", "data": 1}
+
+
+@pytest.mark.parametrize(
+    "change", [{"data": 2}, {"klass": "L"}, {"queue": "r"}, {"tags": ["t"]}, {"priority": 3}]
+)
+def test_another_put_under_the_key_of_one_is_refused_and_not_dropped(
+    verbs: Verbs, client: Client, change: dict[str, Any]
+) -> None:
+    key = {"Idempotency-Key": "same"}
+    jid = verbs("put", headers=key, **PUT)
+    status, title = verbs.refused("put", headers=key, **{**PUT, **change})
+    assert (status, "needs a key of its own" in title) == (422, True)
+    assert verbs("put", headers=key, **PUT) == jid
+    assert client.queues["q"].counts["waiting"] == 1
+
+
+def test_another_put_under_a_key_is_refused_by_any_gateway(client: Client, gateways: list[str]) -> None:
+    key = {"Idempotency-Key": "same"}
+    with httpx.Client(timeout=30) as http:
+        one, other = (Verbs(http, address) for address in gateways)
+        jid = one("put", headers=key, **PUT)
+        assert other.refused("put", headers=key, **{**PUT, "data": 2})[0] == 422
+        assert other("put", headers=key, **PUT) == jid
+        [job] = one("pop", worker="w", queues=["q"])
+        one("retry", worker="w", jid=jid, token=job["token"], data=3)
+        assert (
+            one("put", headers=key, **PUT) == jid
+        )  # a repeat, though the data of the job were changed since
+    assert client.queues["q"].counts["waiting"] == 1
+
+
 def test_a_repeated_pop_finds_what_is_still_leased_and_takes_nothing_else(verbs: Verbs) -> None:
     key = {"Idempotency-Key": "pop"}
     first = [verbs("put", queue="q", klass="K") for _ in range(3)][:2]

@@ -36,12 +36,12 @@ _WANTS: Final = {"data": "d", "tags": "t", "group": "e", "failure": "e"}
 
 
 class Pace:
-    """How long jobs are compared without a pause, and at all: `is_over()` after `seconds` of CPU time."""
+    """How long jobs are compared without a pause, and at all: `is_over()` after MOST_SECONDS of CPU time."""
 
     __slots__ = ("_begun", "_left", "_used")
 
-    def __init__(self, seconds: float = MOST_SECONDS) -> None:
-        self._left = seconds
+    def __init__(self) -> None:
+        self._left = MOST_SECONDS
         self.start()
 
     def start(self) -> None:

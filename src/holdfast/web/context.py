@@ -1,6 +1,7 @@
 """What loaders, actions and templates are given: the console as this user, the URLs of this mount, who asks."""
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from typing import Any, Final
 
@@ -161,6 +162,10 @@ class Context:
             )
             for title, links in NAVIGATION
         ]
+
+    def searching(self, *, is_watched: bool = True) -> AbstractAsyncContextManager[None]:
+        """Wait for the turn of a search of this user. See `Searches.turn`."""
+        return self.site.searches.turn(self.request, self.user.name, is_watched=is_watched)
 
     def data(self, stored_bytes: bytes) -> Any:
         """Return stored JSON as a value with what has to be hidden masked."""

@@ -113,6 +113,20 @@ def is_cross_site(
     return (origin.scheme, origin.netloc) != (scheme, headers.get("host", "")) or not origin.netloc
 
 
+def is_foreign_read(options: Options, method: str, headers: Mapping[str, str]) -> bool:
+    """Return whether a page of another site makes a browser ask for something that it does not show as a page of its own.
+
+    The other site could not read the response, but the work would be done. Pages in frames are for those that may show them.
+    """
+    if method not in _SAFE or headers.get("sec-fetch-site") not in ("cross-site", "same-site"):
+        return False
+    if headers.get("authorization", "").lower().startswith("bearer ") and "cookie" not in headers:
+        return False
+    frames = ("iframe", "frame") if options.frame_ancestors else ()
+    is_shown = headers.get("sec-fetch-dest", "document") in ("document", *frames)
+    return headers.get("sec-fetch-mode") != "navigate" or not is_shown
+
+
 def refused_by(
     options: Options, scope: Scope, headers: Mapping[str, str], most: int = MOST_BYTES
 ) -> Response | None:
@@ -133,7 +147,8 @@ def refused_by(
         return refusal(scope, 411, "Under WSGI the body of a request needs a Content-Length.")
     part = part_of(place_of(scope))
     is_for_programs = part in ("gateway", "topics") or part not in options.parts  # nothing is there
-    if is_cross_site(scope["method"], scope["scheme"], headers, is_for_programs):
+    is_read = is_foreign_read(options, scope["method"], headers)
+    if is_read or is_cross_site(scope["method"], scope["scheme"], headers, is_for_programs):
         return refusal(scope, 403, "This request came from a page of another site, or does not name its own.")
     return None
 

@@ -13,6 +13,7 @@ from holdfast.web.live import Hub
 from holdfast.web.masking import Mask
 from holdfast.web.operations import Operations
 from holdfast.web.options import Options
+from holdfast.web.searching import Searches
 from holdfast.web.views import Table
 
 if TYPE_CHECKING:  # the JSON API does without templates
@@ -31,6 +32,7 @@ class Site:
         self.mask = Mask(options.redact)
         self.hub = Hub(client)
         self.operations = Operations(self.hub)
+        self.searches = Searches()
 
     @cached_property
     def description(self) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from holdfast.printable import one_line
 from holdfast.web.gateway.exceptions import UNAUDITED
 from holdfast.web.gateway.limits import Limits, visible, without_others
 from holdfast.web.gateway.problems import Problem
-from holdfast.web.gateway.repeats import Repeatable
+from holdfast.web.gateway.repeats import Repeatable, Seen
 from holdfast.web.gateway.results import failed, in_json
 from holdfast.web.gateway.verbs import Verb
 from holdfast.web.gateway.waiting import Run, Waiters
@@ -52,7 +52,7 @@ class Caller:
     """Makes the calls of one application."""
 
     def __init__(self, mask: Mask) -> None:
-        self._mask, self._limits = mask, Limits()
+        self._mask, self._limits, self._seen = mask, Limits(), Seen()
         self._waiters: dict[str, PerLoop[Waiters]] = {}
         self._places = Places(MOST_WAITING)
 
@@ -70,17 +70,20 @@ class Caller:
             singles = await self._limits.checked(verb.name, singles, user, call.client)
         commands = [verb.make_as(one, user.name) for one in singles]
         run: Run = cast("Any", call.client.run)
-        run_all = _together(verb, call.client)
+        run_all, repeatable = _together(verb, call.client), None
         if call.key:
             base = (user.name, call.client.settings.namespace, verb.name, call.key)
             given = [getattr(one, "jid", "") is not None for one in singles]
             repeatable = Repeatable(call.client, base, commands, given)
             commands, run = repeatable.commands, repeatable.run
+            repeatable.check(self._seen)
             if any(one.numbered for one in commands):
                 run_all = repeatable.run_all
         sent = self._audited(call, commands)
         if verb.is_batch(call.request):
             found = await run_all(sent)
+            if repeatable is not None:
+                repeatable.note(found)
             if not user.has_all_queues:
                 found = [without_others(one) for one in found]
             found = self._masked(call, found)
@@ -88,7 +91,8 @@ class Caller:
                 failed(one) if isinstance(one, HoldfastError) else verb.result(command, one)
                 for command, one in zip(commands, found, strict=True)
             ]
-        result = await self._single(call, sent[0], run)
+        single = self._single(call, sent[0], run)
+        result = await (single if repeatable is None else repeatable.recognised(single))
         if isinstance(result, (Popped, Settlement)):
             call.leased.extend(result.jobs if isinstance(result, Settlement) else result)
         if not user.has_all_queues:

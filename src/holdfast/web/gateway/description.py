@@ -30,6 +30,7 @@ _ERRORS: Final[Mapping[str, str]] = {
     "409": "Refused: the lease is lost, or the state of a thing does not allow this.",
     "413": "The body, or the data of a job, is too large.",
     "415": "The body is not JSON.",
+    "422": "Another request was sent with this Idempotency-Key.",
     "429": "A limit is met; try again after the seconds in Retry-After.",
     "503": "The store does not respond, or is full; try again after the seconds in Retry-After.",
 }
@@ -56,7 +57,7 @@ _HEADERS: Final[Mapping[str, Schema]] = {
     "key": {
         "name": KEY,
         "in": "header",
-        "description": "Any text. A repeat with it within a minute returns what the first request did, and does nothing twice.",
+        "description": "Any text. A repeat with it within a minute returns what the first request did, and does nothing twice. Another put with it is refused.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
     },
 }

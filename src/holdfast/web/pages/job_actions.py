@@ -99,7 +99,8 @@ async def change(action: Action, ctx: Context, body: Change) -> Done | Question:
     if action == "move" and body.confirm and not body.value:
         raise UsageError("value: expected the queue to move to")
     if body.q:
-        return await _change_matching(action, ctx, body)
+        async with ctx.searching():
+            return await _change_matching(action, ctx, body)
     if body.dry_run:
         raise UsageError("dry_run: expected a filter q, got jids")
     jids = list(dict.fromkeys(body.jid))

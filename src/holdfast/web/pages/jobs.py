@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final, Literal
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from holdfast.commands.job_rows import JobRow
@@ -91,8 +92,11 @@ async def jobs(ctx: Context, query: JobsQuery) -> JobsPage | Response:
         if wants_json(ctx.request.scope):
             raise
         return JobsPage(ctx.now_ms, query, None, problem=_problem(error))
-    if query.export:
-        return await export(ctx, query)
+    async with ctx.searching():
+        return await (export(ctx, query) if query.export else _found(ctx, query))
+
+
+async def _found(ctx: Context, query: JobsQuery) -> JobsPage | Response:
     if not wants_json(ctx.request.scope) and await _is_jid(ctx, query):
         return RedirectResponse(ctx.url(ctx.path("jobs", query.q.strip())), 303)
     limit = query.limit if query.limit in SIZES or wants_json(ctx.request.scope) else SIZES[0]
@@ -195,8 +199,9 @@ async def _lines(ctx: Context, query: JobsQuery, page: SearchPage) -> AsyncGener
             yield b"".join(_csv_of(row) if query.export == "csv" else _json_of(row) for row in rows)
             if not page.cursor or not left:
                 break
-            page = await ctx.console.jobs(query.q, after=page.cursor, limit=_AT_ONCE, wants="dte")
-    except HoldfastError as error:
+            async with ctx.searching(is_watched=False):  # the response itself ends with its client
+                page = await ctx.console.jobs(query.q, after=page.cursor, limit=_AT_ONCE, wants="dte")
+    except (HoldfastError, HTTPException) as error:
         logger.warning("an export was cut short: %s", error)
         yield _ending(query, f"cut short: {one_line(str(error))}")
     else:

@@ -315,6 +315,12 @@ function releaseRows() {
   }
 }
 
+// A newer search of this page ends its older one, also where that still runs in the server.
+const PAGE = Math.random().toString(36).slice(2);
+document.addEventListener("htmx:config:request", (event) => {
+  event.detail.ctx.request.headers["X-Holdfast-Page"] = PAGE;
+});
+
 document.addEventListener("htmx:after:request", (event) => {
   const { ctx } = event.detail;
   const region = ctx.sourceElement;
