@@ -165,6 +165,8 @@ MORE: list[tuple[str, dict[str, Any]]] = [
     ("worker_seen", {"worker": "w", "facts": {"queues": json.dumps([QUEUE])}}),
     ("worker_seen", {"worker": "w", "facts": {"queues": QUEUE}}),
     ("worker_jobs", {"worker": WORKER}),
+    ("pop", {"worker": "w", "queues": []}),
+    ("topic_counts", {"topics": []}),
     ("worker_forget", {"workers": [WORKER]}),
     ("worker_quiet", {"worker": WORKER}),
     *((f"recur_{verb}", {"jid": HOURLY, **more}) for verb, more in (("pause", {}), ("run", {}), ("update", {"priority": 3}), ("tag", {"mode": "add", "tags": ["x"]}))),

@@ -28,9 +28,8 @@ class Named(msgspec.Struct):
     is_known: bool = True
 
     def __bool__(self) -> bool:
-        return bool(
-            self.queues or self.topics or self.throttles or self.workers or self.jobs or self.recurring
-        )
+        """Whether it names anything but workers: those are always the user's own."""
+        return bool(self.queues or self.topics or self.throttles or self.jobs or self.recurring)
 
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,7 +230,7 @@ VERBS: Final[Mapping[str, Reach]] = {
     "topic_reschedule": _TOPIC,
     "topic_reserve": _TOPIC,
     "track": _JOB,
-    "worker_seen": Reach(workers=("worker",), more=_of_facts),
+    "worker_seen": Reach(workers=("worker",), more=_of_facts, is_free=True),
     **dict.fromkeys(
         (
             "audit", "audit_list", "config_get", "config_set", "config_unset", "failed", "failure_groups", "failures",

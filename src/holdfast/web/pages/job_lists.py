@@ -100,7 +100,7 @@ async def tag(ctx: Context, name: str, query: ListQuery) -> TagPage:
     if not found.candidates:
         known = await ctx.console.tags(limit=500)
         raise unknown("tag", name, [one for one, _ in known.rows])
-    facets, window, is_whole = await facets_of(ctx, q, found)
+    facets, window, is_whole = await facets_of(ctx, q, found, query.limit)
     return TagPage(
         ctx.now_ms, query, name, q, found.candidates, ctx.site.mask.within(found), facets, window, is_whole
     )

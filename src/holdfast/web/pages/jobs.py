@@ -101,7 +101,7 @@ async def _found(ctx: Context, query: JobsQuery) -> JobsPage | Response:
         return RedirectResponse(ctx.url(ctx.path("jobs", query.q.strip())), 303)
     limit = query.limit if query.limit in SIZES or wants_json(ctx.request.scope) else SIZES[0]
     found = await ctx.console.jobs(query.q, after=query.after, limit=limit, wants="te")
-    facets, window, is_whole = await facets_of(ctx, query.q, found)
+    facets, window, is_whole = await facets_of(ctx, query.q, found, limit)
     return JobsPage(ctx.now_ms, query, ctx.site.mask.within(found), facets, window, is_whole)
 
 
@@ -131,10 +131,15 @@ _FIELDS: Final[Sequence[tuple[str, Callable[[JobRow], Sequence[str]]]]] = (
 )
 
 
-async def facets_of(ctx: Context, q: str, found: SearchPage) -> tuple[tuple[Facet, ...], int, bool]:
-    """Return the values of the fields of the jobs of a page and of those behind it, how many these are, and whether these are all."""
+async def facets_of(
+    ctx: Context, q: str, found: SearchPage, limit: int
+) -> tuple[tuple[Facet, ...], int, bool]:
+    """Return the values of the fields of the jobs of a page and of those behind it, how many these are, and whether these are all.
+
+    A page that is not full, although there are more jobs, took as long as one may: then only its own jobs count.
+    """
     rows, cursor = list(found.jobs), found.cursor
-    if cursor and len(rows) < _WINDOW:
+    if cursor and limit <= len(rows) < _WINDOW:
         page = await ctx.console.jobs(q, after=cursor, limit=_WINDOW - len(rows), wants="t")
         rows, cursor = [*rows, *page.jobs], page.cursor
     query = parse(q)
