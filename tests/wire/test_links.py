@@ -450,3 +450,26 @@ def test_numbers_are_packed_as_text_and_other_things_refused():
     for word in (None, True, [1]):
         with pytest.raises(TypeError):
             sync.pack(("A", word))
+
+
+class TimeLimit(Exception):
+    """What a program raises from a signal handler."""
+
+
+@pytest.mark.parametrize("error", [TimeLimit("over"), RecursionError("deep"), MemoryError()])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_an_exception_that_comes_while_a_connection_is_made_arrives_as_itself(kind, error, monkeypatch):
+    address = kind("redis://127.0.0.1:1").link.address
+    made, raised = address._class, []
+
+    def interrupted(**options):
+        if not raised:
+            raised.append(error)
+            raise error
+        return made(**options)
+
+    monkeypatch.setattr(address, "_class", interrupted)
+    with pytest.raises(type(error)) as caught:
+        address._made()
+    assert caught.value is error
+    assert address._made()

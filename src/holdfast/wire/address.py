@@ -138,10 +138,22 @@ class AddressBase:
     def _construct(self, options: dict[str, object]) -> object:
         try:
             return self._class(**options)
-        except UsageError:
+        except (UsageError, RecursionError, MemoryError):
             raise
         except Exception as error:  # of any kind: options of people meet code of the driver
+            if not self._refuses(options):
+                raise  # a signal handler raised it
             raise UsageError(f"the store URL has an option that cannot be used: {error}") from error
+
+    def _refuses(self, options: Mapping[str, object]) -> bool:
+        """Whether the driver refuses the options, which it then does each time."""
+        try:
+            self._class(**options)
+        except (RecursionError, MemoryError):
+            raise
+        except Exception:
+            return True
+        return False
 
     def redis(self) -> Any:
         """Return a new client of the driver for the same store, with the given options; it decodes replies to text.

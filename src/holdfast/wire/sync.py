@@ -262,7 +262,10 @@ class _Waiter:
         try:
             return [connection.read_response()] if connection.can_read(timeout) else None
         except _ENDED as error:
+            is_closed = _socket_of(connection) is None
             self.close()
+            if not is_closed and not isinstance(error, FAILURES):
+                raise  # a signal handler raised it
             raise ConnectionLost(f"the waiting connection was lost: {error}") from error
 
 
