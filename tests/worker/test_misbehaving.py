@@ -349,3 +349,69 @@ def test_the_process_of_a_job_does_not_outlive_who_forked_it(shop):
     os.kill(worker.children()[0], signal.SIGKILL)
     until(lambda: not process_lives(pid), "its process was killed")
     shop.open()
+
+
+ENDLESS = """
+import holdfast
+from chores import app
+
+@app.job(queue="q", retries=1)
+@holdfast.retry(ValueError)
+def named(n: int) -> None:
+    raise ValueError("too small")
+
+@app.job(queue="q", retries=1)
+@holdfast.retry(ValueError)
+async def anamed(n: int) -> None:
+    raise ValueError("too small")
+
+@app.job(queue="q", retries=1)
+def returned(n: int) -> holdfast.Retry:
+    return holdfast.Retry()
+
+@app.job(queue="q", retries=1)
+def why(n: int) -> holdfast.Retry:
+    return holdfast.Retry(message="not yet")
+
+@app.job(queue="q", retries=1)
+def both(n: int) -> holdfast.Retry:
+    return holdfast.Retry(group="mine", message="not yet")
+
+class Old:
+    @staticmethod
+    @holdfast.retry(ValueError)
+    def perform(job):
+        raise ValueError("too small")
+
+class Again:
+    @staticmethod
+    def perform(job):
+        return holdfast.Retry()
+"""
+
+
+def test_a_job_without_retries_left_fails_by_what_it_raised_or_returned(shop):
+    (shop.here / "endless.py").write_text(ENDLESS)
+    jids = {name: shop.q.put(f"endless.{name}", {"args": [1]}, retries=1) for name in ("Old", "Again")}
+    import endless
+
+    for name in ("named", "anamed", "returned", "why", "both"):
+        jids[name] = getattr(endless, name).put(1).jid
+    shop.start("process", "--import", "endless")
+    until(lambda: all(shop.state(jid) == "failed" for jid in jids.values()), "all have failed")
+    failures = {name: shop.job(jid).failure for name, jid in jids.items()}
+    assert {name: failure["group"] for name, failure in failures.items()} == {
+        "named": "q-ValueError",
+        "anamed": "q-ValueError",
+        "returned": "q-RetriesExhausted",
+        "why": "q-RetriesExhausted",
+        "both": "mine",
+        "Old": "failed-retries-q",
+        "Again": "failed-retries-q",
+    }
+    for name in ("named", "anamed"):
+        assert "ValueError: too small" in failures[name]["message"]
+        assert "endless.py" in failures[name]["message"]
+    assert failures["returned"]["message"] == "the job returned Retry(), and has no retries left"
+    assert failures["why"]["message"] == failures["both"]["message"] == "not yet"
+    assert all(shop.job(jid).attempts == 2 for jid in jids.values())

@@ -11,6 +11,7 @@ from holdfast.code.failure import brief
 from holdfast.code.middleware import is_open
 from holdfast.code.registry import RETRIED
 from holdfast.errors import UsageError
+from holdfast.models.job import BUDGETED
 
 Matcher = type[Exception] | Callable[[Exception], object]
 """An exception class, which matches its subclasses too, or a function that returns whether an exception matches."""
@@ -48,7 +49,8 @@ def retry(*errors: type[Exception]) -> Callable[[Callable[P, R]], Callable[P, R]
     """Try a job again when its method raises one of `errors` (or a subclass): `job.retry()` is called, the error logged.
 
     Write it below `@staticmethod`, on plain and `async def` methods, or below `@client.job`; several may be stacked. For a
-    function job it names the exceptions that are retried, and the option `retries` how often: any other exception fails it.
+    function job it names the exceptions that are retried, and the option `retries` how often: any other exception fails it, and
+    so does one of these when no retries are left.
     In a method, other errors are raised again. So is an error after the job was settled or lost its lease. Raises
     UsageError if `errors` are not exception classes.
     """
@@ -99,9 +101,15 @@ def _retrying_async(method: Callable[..., Any], errors: tuple[type[Exception], .
 
 
 def _to_retry(args: tuple[object, ...], error: Exception) -> Any:
-    """Return the job to retry: the last argument of a method, or the running job; None if it is settled already."""
+    """Return the job to retry: the last argument of a method, or the running job; None if the error is to be raised again."""
     job = args[-1] if args and hasattr(args[-1], "retry") else running_job()
-    if job is None or not is_open(job, error):
+    if job is None or not is_open(job, error) or _is_last_run(job):
         return None
     log.warning("job %s raised %s, and is retried", getattr(job, "jid", "?"), brief(error))
     return job
+
+
+def _is_last_run(job: Any) -> bool:
+    """Whether a function job has no retries left: then it fails by this error, as without the decorator."""
+    facts = getattr(job, "facts", None)
+    return facts is not None and bool(facts.flags & BUDGETED) and facts.remaining <= 0

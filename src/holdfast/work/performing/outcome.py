@@ -32,11 +32,13 @@ from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail, HowRe
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.models import JobFacts
+from holdfast.models.job import BUDGETED
 from holdfast.printable import one_line
 from holdfast.settings import check_milliseconds, check_name
 
 log = logging.getLogger("holdfast")
 
+EXHAUSTED: Final = "RetriesExhausted"
 Outcome = Done | Command[Any] | None
 
 
@@ -56,8 +58,11 @@ def granted(
     after = (
         own_backoff(facts) if instruction.after is None else check_milliseconds("after", instruction.after)
     )
-    group = instruction.group and check_name("group", instruction.group)
-    return RetryCommand(facts.worker, facts, after, group, cut(instruction.message), data)
+    group, message = instruction.group and check_name("group", instruction.group), cut(instruction.message)
+    if facts.flags & BUDGETED and facts.remaining <= 0:
+        group = group or group_of(facts.queue, EXHAUSTED)
+        message = message or "the job returned Retry(), and has no retries left"
+    return RetryCommand(facts.worker, facts, after, group, message, data)
 
 
 def own_backoff(facts: JobFacts) -> int:
@@ -156,8 +161,6 @@ def word_of(outcome: Outcome) -> str:
     return "retried" if isinstance(outcome, RetryCommand) else ""
 
 
-BUDGETED: Final = 8192
-"""The flag of a job that was put with budgets of its own, as jobs of `@app.job` are."""
 MOST_CAUSE: Final = 200
 _ROWS: Final = 1024
 _WIDTH: Final = 8
