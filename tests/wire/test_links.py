@@ -19,7 +19,7 @@ from holdfast.core.library import library
 from holdfast.errors import ConnectionLost, CoreMismatch, Refused, StoreTimeout, StoreUnsupported, UsageError
 from holdfast.testing.store import ScratchStore
 from holdfast.wire import sync
-from holdfast.wire.plans import ErrorReply, Step
+from holdfast.wire.plans import ErrorReply, Step, is_demoted
 
 PING = Step([("PING",)])
 
@@ -473,3 +473,18 @@ def test_an_exception_that_comes_while_a_connection_is_made_arrives_as_itself(ki
         address._made()
     assert caught.value is error
     assert address._made()
+
+
+def test_a_demoted_node_is_left_whichever_call_of_a_step_it_refused():
+    written = ErrorReply("READONLY You can't write against a read only replica.")
+    for replies in ([written], [written, b"read"], [b"read", written, b"read"]):
+        assert is_demoted(replies)
+    assert not is_demoted([b"READONLY", ErrorReply("ERR READONLY")])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_connection_to_a_demoted_node_is_closed(url, namespace, first):
+    with Client(url, namespace=namespace) as client:
+        link, calls = client.link, [("EVAL", "return redis.error_reply('READONLY no')", 0), ("PING",)]
+        link.send(Step(calls if first else calls[::-1]))
+        assert not link._idle

@@ -1,12 +1,17 @@
 """Real stores that are full, barred, evicting or not durable enough."""
 
 import asyncio
+import re
+import socket
+import subprocess
 import threading
+import time
+from contextlib import contextmanager
 
 import pytest
 
-from holdfast import AsyncClient, Client, StoreFull, StoreUnsupported
-from holdfast.testing.store import ScratchStore
+from holdfast import AsyncClient, Client, StoreFull, StoreUnavailable, StoreUnsupported
+from holdfast.testing.store import ScratchStore, find_engine
 
 BODY = {"text": "x" * 50_000}
 
@@ -135,3 +140,76 @@ def test_a_call_waits_while_the_store_is_a_replica(caplog):
         assert len(jids) == 1
         assert len(client.queues["q"]) == 2
         client.close()
+
+
+@contextmanager
+def server(directory, *words):
+    """A Redis on a free port that `{port}` in its words stands for; yields the port."""
+    if find_engine("redis") is None:
+        pytest.skip("redis-server is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    given = [word.replace("{port}", str(port)) for word in words]
+    command = [str(find_engine("redis")), *given, "--dir", str(directory)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline, "the server does not listen"
+        yield port
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def refused(url, kind):
+    """The error of a put by either kind of client, which must not wait for its deadline of an hour."""
+    with Client(url, deadline=3600, namespace="new") as client, pytest.raises(kind) as caught:
+        client.queues["q"].put("K")
+
+    async def put():
+        async with AsyncClient(url, deadline=3600, namespace="new") as client:
+            await client.queues["q"].put("K")
+
+    with pytest.raises(kind, match=re.escape(str(caught.value)[:30])):
+        asyncio.run(asyncio.wait_for(put(), 60))
+    return str(caught.value)
+
+
+def test_a_replica_is_refused_at_once(tmp_path):
+    with (
+        ScratchStore("redis", tcp=True) as primary,
+        server(tmp_path, "--port", "{port}", "--replicaof", "127.0.0.1", str(primary.port)) as port,
+    ):
+        assert "leads to a replica" in refused(f"redis://127.0.0.1:{port}", StoreUnavailable)
+
+
+def test_a_sentinel_is_refused_at_once(tmp_path):
+    (tmp_path / "sentinel.conf").write_text("")
+    with server(tmp_path, str(tmp_path / "sentinel.conf"), "--sentinel", "--port", "{port}") as port:
+        said = refused(f"redis://127.0.0.1:{port}", StoreUnsupported)
+        assert "leads to a sentinel" in said
+        assert "get-master-addr-by-name" in said
+        assert "perhaps to a sentinel" in refused(f"redis://127.0.0.1:{port}/2", StoreUnsupported)
+
+
+def test_a_certificate_that_cannot_be_verified_is_refused_at_once(tmp_path):
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]
+    names = ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run([*words, *names], check=True, capture_output=True, timeout=60)
+    files = ("--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate)
+    with server(
+        tmp_path, "--port", "0", "--tls-port", "{port}", *files, "--tls-auth-clients", "no", "--save", ""
+    ) as port:
+        said = refused(f"rediss://localhost:{port}", StoreUnsupported)
+        assert "cannot be verified: self-signed certificate; name the file" in said
+        url = f"rediss://127.0.0.1:{port}?ssl_ca_certs={certificate}"
+        assert "IP address mismatch" in refused(url, StoreUnsupported)
+        with Client(f"rediss://localhost:{port}?ssl_ca_certs={certificate}") as client:
+            assert client.queues["q"].put("K")

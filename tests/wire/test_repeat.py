@@ -18,8 +18,9 @@ from holdfast.errors import (
     StoreTimeout,
     StoreUnavailable,
     StoreUnsupported,
+    TransportError,
 )
-from holdfast.wire.exchange import exchange, exchange_all
+from holdfast.wire.exchange import exchange, exchange_all, final_error
 from holdfast.wire.plans import ErrorReply, LinkError
 
 CUT = LinkError("cut off")
@@ -35,7 +36,7 @@ def test_a_call_is_its_function_its_root_and_its_words():
     shard, link, runner = scripted([[1]])
     assert runner.run(exchange(shard, Put("mail", "K", b"1", "j1"))) == "j1"
     assert link.sent == [
-        [("FCALL", "hf1_put", 1, "hf:{default}:", "", 0, "new", "mail", 0, 5, 0, "j1", "K", b"1")]
+        [("FCALL", "hf1_put", "1", "hf:{default}:", "", 0, "new", "mail", 0, 5, 0, "j1", "K", b"1")]
     ]
 
 
@@ -194,7 +195,7 @@ def test_a_missing_root_is_made_and_the_call_repeated():
     no_root = ErrorReply("HF_NO_ROOT hf:{default}:")
     shard, link, runner = scripted([no_root], [*INFO, no_root], [core_info(OURS.version, OURS.digest)], [[1]])
     assert runner.run(exchange(shard, Put("mail", "K", jid="j1"))) == "j1"
-    assert link.sent[2] == [("FCALL", "hf1_info", 1, "hf:{default}:", "make", 0)]
+    assert link.sent[2] == [("FCALL", "hf1_info", "1", "hf:{default}:", "make", 0)]
 
 
 def test_a_core_that_never_learns_a_function_is_a_mismatch_and_not_a_loop():
@@ -245,3 +246,11 @@ def test_a_long_outage_is_logged_once(caplog):
     with caplog.at_level("WARNING", "holdfast"), pytest.raises(ConnectionLost):
         runner.run(exchange(shard, CountQueues()))
     assert caplog.text.count("the store is not available (cut off); trying again") == 1
+
+
+def test_a_call_torn_by_a_moving_slot_may_have_happened():
+    text = "ERR Script attempted to access a non local key in a cluster node script: hf1_put, on @user_function:12."
+    error = final_error(ErrorReply(text), "put")
+    assert isinstance(error, TransportError)
+    assert error.may_have_happened
+    assert "check before you repeat it" in str(error)

@@ -108,7 +108,7 @@ class AsyncLink:
             await self._discard(connection)
             raise
         self.address.gate.failing = False
-        if type(replies[-1]) is ErrorReply and is_demoted(replies):
+        if (len(replies) > 1 or type(replies[0]) is ErrorReply) and is_demoted(replies):
             await self._discard(connection)
         else:
             await self._keep(connection)

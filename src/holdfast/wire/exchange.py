@@ -247,6 +247,12 @@ def _meaning(reply: ErrorReply, verb: str) -> HoldfastError:
         return StoreUnsupported(f"{prefix}the user of this URL lacks rights: {reply.sentence}")
     if "Function not found" in reply.text:
         return CoreMismatch(f"the core in the store cannot do this: {reply.sentence}")
+    if "non local key" in reply.text:
+        # The slot moves to another node of a cluster: the store ends the call where it meets a key that has moved.
+        return TransportError(
+            f"the store stopped the call in the middle, because its slot moves to another node ({reply.sentence}): some of it "
+            "may have happened; check before you repeat it"
+        )
     return HoldfastError(f"the store replied: {reply.sentence}")
 
 

@@ -67,7 +67,7 @@ def meet(shard: Shard, timer: RetryTimer, pause: float = 0.0) -> Plan[CoreInfo]:
     first = [*SECTIONS, _look(shard)]
     if settings.durability == "fsync":
         first += ASK_FLUSH
-    replies = yield from send_until_done(first, timer, pause)
+    replies = yield from send_until_done(first, timer, pause, is_new=shard.info is None)
     for reply in replies:
         if isinstance(reply, ErrorReply) and reply.code in ("NOAUTH", "WRONGPASS"):
             raise StoreUnsupported(f"the store wants other credentials: {reply.text}; put them into the URL")
@@ -122,7 +122,7 @@ def _with_core(shard: Shard, timer: RetryTimer, reply: Reply) -> Plan[CoreInfo]:
         elif reply.code != "HF_NO_ROOT":
             raise _refused(reply, shard.root, makes=makes)
         makes = True
-        [reply] = yield from send_until_done([_make(shard)], timer)
+        [reply] = yield from send_until_done([_make(shard)], timer, is_new=shard.info is None)
     raise CoreMismatch(
         "the store's core changes while we look: clients of different builds are replacing it in turn"
     )
@@ -147,7 +147,8 @@ def _say_replaced(version: str, digest: str) -> None:
 def _load(shard: Shard, timer: RetryTimer, pause: float = 0.0) -> Plan[None]:
     if not shard.settings.load_core:
         raise CoreMismatch(f"the store lacks our core and load_core is off: load it with {_LOAD}")
-    [reply] = yield from send_until_done([("FUNCTION", "LOAD", "REPLACE", _library().text)], timer, pause)
+    load: list[Call] = [("FUNCTION", "LOAD", "REPLACE", _library().text)]
+    [reply] = yield from send_until_done(load, timer, pause, is_new=shard.info is None)
     if isinstance(reply, ErrorReply):
         raise _not_loaded(reply) if reply.is_denied else _refused(reply, shard.root)
     if shard.on_load is not None:
@@ -215,6 +216,11 @@ def facts_of(sections: list[object]) -> dict[str, str]:
 
 def check_store(facts: dict[str, str], settings: Settings) -> None:
     """Raise StoreUnsupported for a store that is too old, evicts keys, or has a lower durability than `settings`."""
+    if facts.get("redis_mode") == "sentinel" or facts.get("server_mode") == "sentinel":
+        raise StoreUnsupported(
+            "the URL leads to a sentinel, which keeps no jobs: give the URL of the primary, which "
+            "`redis-cli -p 26379 SENTINEL get-master-addr-by-name NAME` prints"
+        )
     if settings.ensure_minimum_version:
         _check_version(facts)
     _check_policy(facts.get("maxmemory_policy", "noeviction"))

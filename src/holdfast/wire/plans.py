@@ -119,8 +119,7 @@ class LinkError(Exception):
 
 def is_demoted(replies: Replies) -> bool:
     """Return whether the node refuses writes: a new connection may lead to its successor."""
-    last = replies[-1]
-    return type(last) is ErrorReply and last.code == "READONLY"
+    return any(type(reply) is ErrorReply and reply.code == "READONLY" for reply in replies)
 
 
 Plan = Generator[Step, Replies, R]

@@ -77,8 +77,12 @@ def is_temporary(reply: ErrorReply) -> bool:
     return reply.code in _TEMPORARY
 
 
-def send_until_done(calls: list[Call], timer: RetryTimer, pause: float = 0.0) -> Plan[Replies]:
+def send_until_done(
+    calls: list[Call], timer: RetryTimer, pause: float = 0.0, *, is_new: bool = False
+) -> Plan[Replies]:
     """Send calls that may be repeated until each has a reply. Raises TransportError.
+
+    `is_new`: this client has not met the store before, so that a replica is a wrong address and no failover.
 
     Used for the first contact with a store; `exchange` repeats commands one by one.
     """
@@ -92,6 +96,12 @@ def send_until_done(calls: list[Call], timer: RetryTimer, pause: float = 0.0) ->
             if not unready:
                 return replies
             refused = unready[0]
+            if is_new and any(reply.code == "READONLY" for reply in unready):
+                raise StoreUnavailable(
+                    "the URL leads to a replica, which takes no writes: give the URL of its primary, which "
+                    "`INFO replication` names there; nothing was applied",
+                    may_have_happened=False,
+                )
         pause = wait(refused, timer)
 
 

@@ -1,6 +1,7 @@
 """The link of the sync client: connections, pools and timeouts. One of the two files that import the driver."""
 
 import os
+import ssl
 from collections import deque
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -27,6 +28,7 @@ from holdfast.wire.address import DEFAULT_TARGET, AddressBase, DriverClasses, Ta
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
 from holdfast.wire.waiting import hang_up, has_ended, shut_down, sleep
 
+_PRIMARY: Final = "give the URL of the primary"
 IDLE_KEPT: Final = 16
 FAILURES: Final = (RedisError, OSError)
 """What the driver raises when a connection cannot be made or used."""
@@ -115,9 +117,29 @@ def opening_error(error: Exception) -> Exception:
     """Return the error for a connection that could not be opened: a LinkError (nothing was sent), or StoreUnsupported."""
     if isinstance(error, AuthenticationError):
         return StoreUnsupported(f"the store refused the credentials of the URL: {error}")
+    certificate = _certificate_error(error)
+    if certificate is not None:
+        return StoreUnsupported(
+            f"the certificate of the store cannot be verified: {certificate.verify_message or certificate}; name the file of its "
+            "authority with ssl_ca_certs=…, or ?ssl_ca_certs=FILE in the URL, and the host as the certificate does"
+        )
+    text = str(error).lower()
+    if isinstance(error, ResponseError) and "unknown command" in text and "select" in text:
+        return StoreUnsupported(
+            f"the URL leads to no store with databases, but perhaps to a sentinel: {_PRIMARY} ({error})"
+        )
     if "DB index" in str(error):
         return StoreUnsupported(f"the store has no database of that number: {error}")
     return link_error(error, sent=False)
+
+
+def _certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """Return the error of a certificate that led to an error of the driver."""
+    for _ in range(10):
+        if error is None or isinstance(error, ssl.SSLCertVerificationError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def link_error(error: Exception, *, sent: bool = True) -> LinkError:
@@ -163,7 +185,7 @@ class Link:
             self._discard(connection)
             raise
         self.address.gate.failing = False
-        if type(replies[-1]) is ErrorReply and is_demoted(replies):
+        if (len(replies) > 1 or type(replies[0]) is ErrorReply) and is_demoted(replies):
             self._discard(connection)
         else:
             self._keep(connection)
