@@ -1,13 +1,20 @@
 """python-api 5.6, D3, D26: functions as jobs, put once, together, later, with options of their own; for both clients."""
 
+import asyncio
+import copy
 import dataclasses
 import json
+import pickle
 import re
+import sys
 import time
+import types
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import pytest
+from starlette.background import BackgroundTask
 
 import holdfast
 from holdfast import UsageError
@@ -447,3 +454,57 @@ def test_what_cannot_be_said_is_told_where_it_is_said(do):
 
 
 def _nothing() -> None: ...
+
+
+def test_a_function_job_is_pickled_and_copied_by_name_as_a_plain_function(client, monkeypatch):
+    module = types.ModuleType("pickled_jobs")
+    monkeypatch.setitem(sys.modules, "pickled_jobs", module)
+    module.app = client
+    exec("@app.job\ndef double(n: int) -> int: return 2 * n", module.__dict__)
+    double = module.double
+    assert pickle.loads(pickle.dumps(double)) is double
+    assert copy.deepcopy({"task": double})["task"] is double
+    later = pickle.loads(pickle.dumps(double.options(delay=60)))
+    assert later.put_options()[1]["delay"] == double.options(delay=60).put_options()[1]["delay"]
+    assert later(2) == 4
+
+
+def test_an_argument_may_be_named_self(client):
+    @client.job(queue="q", name="frameworks.keep")
+    def keep(**fields: int) -> dict[str, int]:
+        return fields
+
+    assert keep(self=1) == {"self": 1}
+    assert b'"self":1' in bytes(keep.bind(self=1).data)
+    for handle in (keep.put(self=1), keep.put_in(5, self=1), keep.put_at(5, self=1)):
+        assert '"self":1' in client.jobs[handle.jid].raw_data.decode()
+    assert keep.every(60).put(self=1).jid
+
+
+def test_an_async_function_job_is_awaited_by_frameworks(client):
+    ran = []
+
+    @client.job(queue="q", name="frameworks.notify")
+    async def notify(n: int) -> None:
+        ran.append(n)
+
+    @client.job(queue="q", name="frameworks.plain")
+    def plain(n: int) -> None:
+        ran.append(n)
+
+    for job in (notify, notify.options(delay=1), plain):
+        asyncio.run(BackgroundTask(job, 7)())
+    assert ran == [7, 7, 7]
+    assert asyncio.iscoroutinefunction(notify)
+    assert not asyncio.iscoroutinefunction(plain)
+
+
+def test_a_datetime_whose_offset_has_seconds_is_refused(client):
+    @client.job(queue="q", name="frameworks.at")
+    def at(when: datetime, others: list[datetime] | None = None) -> None: ...
+
+    old = datetime(1890, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
+    for args in ((old,), (datetime.now(UTC), [old])):
+        with pytest.raises(UsageError, match="has seconds, which JSON cannot write"):
+            at.put(*args)
+    at.put(old.astimezone(UTC), [datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))])

@@ -6,7 +6,9 @@ recurrence is made of the function and its arguments, so a program that creates 
 options are replaced, and the time of its next job stays.
 """
 
+import asyncio
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -164,7 +166,7 @@ class _Every(Generic[P]):
 class Every(_Every[P]):
     """A function job of a Client with the arguments of `every`."""
 
-    def put(self, *args: P.args, **kwargs: P.kwargs) -> Recurrence:
+    def put(self, /, *args: P.args, **kwargs: P.kwargs) -> Recurrence:
         """Put a recurring job with these arguments. Raises UsageError naming one that does not fit. Core: verbs/recur.lua."""
         job = self._job
         queue, data, options, starting = self._checked(args, kwargs)
@@ -176,7 +178,7 @@ class Every(_Every[P]):
 class AsyncEvery(_Every[P]):
     """A function job of an AsyncClient with the arguments of `every`."""
 
-    async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncRecurrence:
+    async def put(self, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRecurrence:
         """Put a recurring job with these arguments. Raises UsageError naming one that does not fit. Core: verbs/recur.lua."""
         job = self._job
         queue, data, options, starting = self._checked(args, kwargs)
@@ -218,6 +220,7 @@ class AnyFunctionJob(Generic[P, C, R]):
     """The base of sync and async function jobs: the function, its registration, and the options of one put."""
 
     __name__: str
+    __qualname__: str
     is_function_job = True
     """Lets `klass_name` recognise a function job without importing this module."""
 
@@ -229,8 +232,22 @@ class AnyFunctionJob(Generic[P, C, R]):
         self._function = function
         self.registered = entry
         self._changes = changes
+        self._plain: Any = self
+        if entry.is_async:
+            self._mark_as_coroutine_function()
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
+    def _mark_as_coroutine_function(self) -> None:
+        """Let frameworks await what a call returns: they look at the function, or at its method `__call__`."""
+        getattr(inspect, "markcoroutinefunction", bool)(self)  # from Python 3.12
+        self._is_coroutine = getattr(asyncio.coroutines, "_is_coroutine", None)
+        self.__dict__["__call__"] = self._function
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Pickle by name, as plain functions are; with options for one put, by name and options. A copy is the same object."""
+        job = functools.partial(type(self).options, self._plain, **self._changes)
+        return (job, ()) if self._changes else self.__qualname__
+
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> C:
         """Call the function in this process."""
         return self._function(*args, **kwargs)
 
@@ -243,9 +260,11 @@ class AnyFunctionJob(Generic[P, C, R]):
                 )
             if name not in PutChanges.__annotations__:
                 raise unknown_option("options", name, tuple(PutChanges.__annotations__))
-        return type(self)(self.app, self._function, self.registered, {**self._changes, **changes})
+        other = type(self)(self.app, self._function, self.registered, {**self._changes, **changes})
+        other._plain = self._plain
+        return other
 
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
+    def bind(self, /, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
         """Return a call for `put_many`, with its arguments checked now, by type checkers too. Raises UsageError."""
         return Bound(self.registered, self.write(args, kwargs))
 
@@ -301,7 +320,7 @@ class AnyFunctionJob(Generic[P, C, R]):
 class FunctionJob(AnyFunctionJob[P, C, R]):
     """A function job of a Client."""
 
-    def put(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    def put(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
         return Handle(self.app, self._put(self.write(args, kwargs)), self.registered, self._keeps)
 
@@ -348,7 +367,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
 class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
     """A function job of an AsyncClient: the methods of `FunctionJob`, awaited."""
 
-    async def put(self, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
+    async def put(self, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
         return AsyncHandle(self.app, await self._put(self.write(args, kwargs)), self.registered, self._keeps)
 
