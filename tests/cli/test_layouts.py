@@ -167,6 +167,8 @@ OTHERS = {
     "events": "follows what happens; test_events_command.py",
     "notify": "follows what happens; test_notify_command.py",
     "topics serve": "serves until it is stopped; tests/web/test_topic_endpoints.py",
+    "workers drain": "waits for a worker; test_incidents.py",
+    "recurring add": "makes a job beside those of the layouts; tests/console/test_findings.py",
     "topics push": "delivers until it is stopped; test_topics_push.py",
     "lua": "prints Lua; test_lua_texts.py",
     "bench": "prints measurements; test_bench.py",

@@ -89,7 +89,9 @@ def _print_worker(one: WorkerDetail, now: int) -> None:
             "seen": f"{duration(facts['silent'])} ago"
             + (f": silent since {utc(one.facts.seen_ms)}" if facts["is_silent"] else ""),
             "up": "" if facts["up"] is None else duration(facts["up"]),
-            "quiet": "takes no jobs" if facts["quiet"] else "",
+            "quiet": ("takes no jobs" if one.holds else "drained: takes no jobs and runs none")
+            if facts["quiet"]
+            else "",
             "stuck": duration(facts["stuck"]) if facts["stuck"] else "",
             "slots": "" if slots is None else f"{len(one.holds)} of {slots} in use",
         }

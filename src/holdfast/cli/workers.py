@@ -1,6 +1,7 @@
 """`holdfast workers`: list workers, check that they are alive, quiet and resume them."""
 
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,9 +11,10 @@ from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, store_options, wait_option, with_place
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
-from holdfast.cli.options import print_list
+from holdfast.cli.options import length, print_list
 from holdfast.cli.output import (
     FiniteRange,
+    counted,
     duration,
     echo_text,
     json_option,
@@ -24,6 +26,8 @@ from holdfast.cli.worker_show import facts_of, show, stack
 from holdfast.client.reasons import span
 from holdfast.client.workers import is_meant
 
+_LOOK: Final = 0.25
+"""Seconds between two looks at workers that are drained."""
 MAX_AGE: Final = 30.0  # seconds; a worker sends a heartbeat every ten
 
 _EMPTY: Final = "No workers are known. To start one:\n  holdfast worker --queue QUEUE --import MODULE"
@@ -39,7 +43,7 @@ NAMES: Final = click.argument(
 
 @click.group(cls=OrderedGroup)
 def workers() -> None:
-    """List, show, check, quiet and resume workers, and show what they run."""
+    """List, show, check, quiet, drain and resume workers, and show what they run."""
 
 
 @examples("holdfast workers list", "holdfast workers list --watch 5")
@@ -114,7 +118,7 @@ def check(names: Sequence[str], host: str, max_age: float, place: Place, as_json
 @store_options
 @json_option
 def quiet(names: Sequence[str], place: Place, as_json: bool) -> int:
-    """Have workers finish their jobs and take no more.
+    """Have workers finish their jobs and take no more; `drain` also waits until they have.
 
     Exit code 1 if one of them is not known. JSON: for each NAME the workers that it stands for.
     """
@@ -134,6 +138,41 @@ def resume(names: Sequence[str], place: Place, as_json: bool) -> int:
     """
     with place.console() as console:
         return _report(console.resume_workers(*names), "takes jobs again", as_json)
+
+
+@examples("holdfast workers drain mail-host-7 --timeout 10m", "holdfast workers drain mail-host-7 && reboot")
+@workers.command()
+@NAMES
+@click.option(
+    "--timeout", type=length, metavar="LENGTH", help="Give up after this time, such as 10m [default: never]."
+)
+@store_options
+@json_option
+def drain(names: Sequence[str], timeout: float | None, place: Place, as_json: bool) -> int:
+    """Make workers quiet, and wait until they have finished their jobs.
+
+    A drained worker takes no jobs until `resume`; it can be stopped without loss of work. Exit code 0 when all are drained, 1 if
+    they are not by then, or if one is not known. JSON: `drained` and `left`, the number of jobs of each worker that has some.
+    """
+    begun = time.monotonic()
+    with place.console() as console:
+        since = console.now_ms()
+        found = console.quiet(*names)
+        left = dict.fromkeys(one for meant in found.values() for one in meant)
+        if not as_json:
+            _report(found, "is quiet now", False)
+        while left and (timeout is None or time.monotonic() - begun < timeout):
+            time.sleep(_LOOK)
+            for worker in [one for one in left if console.is_drained(one, since)]:
+                del left[worker]
+                if not as_json:
+                    echo_text(f"{worker} is drained: it takes no jobs and runs none")
+        jobs = {one: len(console.held(one)) for one in left}
+    if as_json:
+        print_json({"drained": not jobs and all(found.values()), "left": jobs})
+    for worker, count in () if as_json else jobs.items():
+        echo_text(f"holdfast: {worker} is not drained: it holds {counted(count, 'job')}", err=True)
+    return 0 if not jobs and all(found.values()) else 1
 
 
 def _report(found: Mapping[str, Sequence[str]], done: str, as_json: bool) -> int:

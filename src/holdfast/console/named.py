@@ -28,7 +28,7 @@ from holdfast.console.filters import glob
 from holdfast.console.fleet import FleetVerbs
 from holdfast.console.installation import InstallationVerbs
 from holdfast.console.namespace_queries import recurring
-from holdfast.console.queries import Page, Throttle, all_workers
+from holdfast.console.queries import Page, Throttle, all_workers, held
 from holdfast.console.search import row_of
 from holdfast.console.throttle_list import ThrottleDetail, named_throttles, queue_throttles, throttle_detail
 from holdfast.console.unknown import unknown
@@ -78,6 +78,14 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
     def workers_of(self, ask: Planner, *names: str) -> Plan[list[WorkerFacts]]:
         """The workers of these names, each of one worker or of a worker command. Raises HoldfastError if one is not known."""
         return workers_of(ask, names)
+
+    @PlanMethod
+    def is_drained(self, ask: Planner, worker: str, since_ms: int) -> Plan[bool]:
+        """Whether a worker that was made quiet at `since_ms` has finished its jobs: it was seen since, and holds none; or it is gone."""
+        known = {one.name: one for one in (yield from all_workers(ask))}
+        if worker in known and (not known[worker].quiet or known[worker].seen_ms <= since_ms):
+            return False
+        return not (yield from held(ask, worker))
 
     @PlanMethod
     def recurring_job(self, ask: Planner, jid: str) -> Plan[RecurringFacts]:
