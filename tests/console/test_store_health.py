@@ -58,7 +58,7 @@ def test_a_full_store_is_the_first_finding_with_what_fills_it_and_two_remedies(
     first = found.attention[0]
     assert (first.severity, first.kind) == ("urgent", "store-memory")
     assert found.sentence.startswith("Store memory: the store is full and refuses puts: 1")
-    assert "calls were refused" in first.text
+    assert " refused since it started" in first.text
     assert first.command.endswith("--filter 'queue:dumps state:waiting klass:shop.Dump'")
     assert first.also.startswith("redis-cli CONFIG SET maxmemory ")
     [share] = found.store.shares

@@ -149,7 +149,8 @@ def memory(facts: StoreFacts, flags: str = "") -> Finding:
     )
     shown = f"{size_text(used)} used, {share:.0%} of {of_what}; fragmentation {ratio:.2f}"
     if share >= ALMOST_FULL:
-        refused = f" {facts.refused} calls were refused since it started." if facts.refused else ""
+        calls = "1 call was" if facts.refused == 1 else f"{facts.refused} calls were"
+        refused = f" {calls} refused since it started." if facts.refused else ""
         now = "The store is full and refuses puts" if is_full(facts) else "The store is almost full"
         text_ = f"{now}: {shown}.{refused} Cancel what nobody needs, or raise maxmemory."
         return Finding("memory", "bad", text_, f"holdfast stats{flags}")
