@@ -99,6 +99,23 @@ def test_a_frozen_store_is_a_timeout_on_a_loop_too():
         asyncio.run(story(store))
 
 
+WRITE_AND_NAME = Step([("SET", "a", "1"), ("CLIENT", "ID")])
+
+
+def test_a_connection_to_a_demoted_node_is_not_used_again_whichever_call_it_refused():
+    async def names(url):
+        async with AsyncClient(url) as client:
+            return [(await client.link.send(WRITE_AND_NAME))[1] for _ in range(2)]
+
+    with ScratchStore() as store, Client(store.url) as client:
+        store.ask("REPLICAOF", "127.0.0.1", "1")
+        first, second = (client.link.send(WRITE_AND_NAME) for _ in range(2))
+        assert first[0].code == "READONLY"
+        assert first[1] != second[1]
+        first, second = asyncio.run(names(store.url))
+        assert first != second
+
+
 def test_a_store_that_comes_back_empty_gets_the_core_again():
     with ScratchStore() as store:
         client = Client(store.url)

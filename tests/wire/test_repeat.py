@@ -139,6 +139,18 @@ def test_an_error_of_the_script_is_not_repeated():
     assert len(link.sent) == 1
 
 
+@pytest.mark.parametrize(
+    "where", ["in a cluster node", "in a cluster node script: 1f2e, on @user_function:7."]
+)
+def test_a_call_during_which_its_slot_moved_may_have_happened_in_part(where):
+    torn = ErrorReply(f"ERR Script attempted to access a non local key {where}")
+    shard, link, runner = scripted([torn])
+    with pytest.raises(TransportError, match="some of it may have happened") as caught:
+        runner.run(exchange(shard, Put("mail", "K")))
+    assert len(link.sent) == 1
+    assert caught.value.may_have_happened
+
+
 def test_a_user_without_rights_learns_it():
     shard, _, runner = scripted(
         [ErrorReply("NOPERM this user has no permissions to run the 'fcall' command")]
