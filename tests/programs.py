@@ -268,3 +268,11 @@ def run(
     if check:
         ended.check_returncode()
     return ended
+
+
+def calls_store(pid: int) -> bool:
+    """Whether this is the process that calls the store for a supervisor."""
+    try:
+        return b"Calling the store" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

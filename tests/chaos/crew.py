@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 import programs
+from programs import calls_store
 from waiting import until
 
 KIT = Path(__file__).parent
@@ -82,6 +83,10 @@ class Worker:
     def children(self) -> list[int]:
         """The living processes of its session that are not the parent."""
         return [pid for pid in members(self.pid) if pid != self.pid]
+
+    def workers(self) -> list[int]:
+        """Those of them that perform jobs: all but the process that calls the store for the parent."""
+        return [pid for pid in self.children() if not calls_store(pid)]
 
     def signal(self, number: signal.Signals) -> None:
         """To the parent alone."""

@@ -107,7 +107,7 @@ class Endings:
         self._is_over(-signal.SIGKILL)
 
     def freeze_child(self) -> None:
-        self._freeze(self.victim.children()[:1])
+        self._freeze(self.victim.workers()[:1])
 
     def freeze_parent(self) -> None:
         self._freeze([self.victim.pid])

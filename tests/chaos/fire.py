@@ -193,7 +193,7 @@ class Fire:
     # The harm.
 
     def kill_child(self, worker: Worker) -> None:
-        for pid in self.halted(worker, lambda: worker.children()[:1]):
+        for pid in self.halted(worker, lambda: worker.workers()[:1]):
             send(pid, signal.SIGKILL)
 
     def kill_parent(self, worker: Worker) -> None:

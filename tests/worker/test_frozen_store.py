@@ -6,9 +6,10 @@ import socket
 import urllib.request
 
 import pytest
-from worker_kit import calls_store, process_lives, until
+from worker_kit import process_lives, until
 
 from holdfast.testing.store import ScratchStore
+from programs import calls_store
 
 BLOCKED = """
 import threading

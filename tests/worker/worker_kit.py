@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import programs
+from programs import calls_store
 
 CHORES = '''
 import asyncio, os, pathlib, signal, subprocess, sys, threading
@@ -338,14 +339,6 @@ def until(condition: Callable[[], object], what: str, within: float = 30.0) -> N
 def process_lives(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def calls_store(pid: int) -> bool:
-    """Whether this is the process that calls the store for a supervisor."""
-    try:
-        return b"Calling the store" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return False
 
