@@ -100,6 +100,7 @@ class StoreCalls:
         self._out = b""
         self._in = bytearray()
         self._pid = 0
+        self._thread: threading.Thread | None = None
         self._dead: list[int] = []
 
     def start_process(self, inherited: Callable[[], Iterable[int]]) -> None:
@@ -169,9 +170,11 @@ class StoreCalls:
                 self.receive()
 
     def close(self) -> None:
-        """Make no more calls; the process ends, and so does the thread after its call."""
+        """Make no more calls; the process ends, and so does the thread, which is not waited for in the middle of a call."""
         self._start_at = self._until = inf
         self._close_pipe()
+        if self._thread is not None and self._under_way is None:
+            self._thread.join(PAUSE)
         if self._pid:
             _kill(self._pid)
             with suppress(ChildProcessError):
@@ -269,14 +272,11 @@ class StoreCalls:
     def _begin_thread(self) -> None:
         self._pipe, theirs = socket.socketpair()
         self._pipe.setblocking(False)
-        start_without_signals(
-            threading.Thread(
-                target=_serve_in_thread,
-                args=(self._client, theirs, self._workers),
-                name="holdfast-store",
-                daemon=True,
-            )
+        serving = (self._client, theirs, self._workers)
+        self._thread = threading.Thread(
+            target=_serve_in_thread, args=serving, name="holdfast-store", daemon=True
         )
+        start_without_signals(self._thread)
 
 
 def _kill(pid: int) -> None:
