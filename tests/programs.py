@@ -25,6 +25,15 @@ OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_")
 FREE = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 
 
+def is_loader(pid: int) -> bool:
+    """Whether a process of a worker loads its code and forks its children, and is none of them."""
+    try:
+        title = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b": Loading code" in title or b": Forking children" in title
+
+
 class Server:
     """The process that forks programs, one for each process that runs tests."""
 

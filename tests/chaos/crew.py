@@ -81,8 +81,8 @@ class Worker:
         return [self.pid, *self.children()] if self.lives else self.children()
 
     def children(self) -> list[int]:
-        """The living processes of its session that are not the parent."""
-        return [pid for pid in members(self.pid) if pid != self.pid]
+        """The living processes of its session that are not the parent, nor have loaded the code for the others."""
+        return [pid for pid in members(self.pid) if pid != self.pid and not programs.is_loader(pid)]
 
     def workers(self) -> list[int]:
         """Those of them that perform jobs: all but the process that calls the store for the parent."""

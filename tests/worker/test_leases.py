@@ -13,6 +13,7 @@ from holdfast.commands.leases import Pop
 from holdfast.wire.waiting import sleep
 from holdfast.work.in_process import InProcess
 from holdfast.work.keeper import LOST, Held
+from holdfast.work.parent.child import LeaseTable
 from holdfast.work.parent.children import ChildProcess
 from holdfast.work.parent.losses import EarlyMessages, LostLeases
 from holdfast.work.parent.messages import StoreMessage
@@ -116,7 +117,7 @@ def child():
         signal.pause()
         os._exit(0)
     theirs.close()
-    slot = ChildProcess("w", 0, 1)
+    slot = ChildProcess("w", 0, LeaseTable())
     slot.lease_table.begin("line")
     slot.begin(pid, ours)
     yield slot

@@ -9,6 +9,7 @@ from time import monotonic
 import pytest
 from worker_kit import process_lives, until
 
+from holdfast.work.parent.child import LeaseTable
 from holdfast.work.parent.children import ChildProcess, Children
 from holdfast.work.settings import WorkerSettings
 
@@ -122,7 +123,7 @@ def test_children_start_at_random_moments_of_the_startup_interval_and_their_succ
 
 
 def test_a_place_counts_deaths_in_youth_until_one_grows_old():
-    slot = ChildProcess("w-0", 0, 1)
+    slot = ChildProcess("w-0", 0, LeaseTable())
     found = []
     for _ in range(8):
         slot.born = 1e12  # just now

@@ -382,7 +382,11 @@ class Worker:
     def processes(self) -> list[int]:
         """Return all child processes."""
         file = Path(f"/proc/{self.pid}/task/{self.pid}/children")
-        return [int(pid) for pid in file.read_text().split()]
+        return [int(pid) for pid in file.read_text().split() if not programs.is_loader(int(pid))]
+
+    def loaders(self) -> list[int]:
+        file = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        return [int(pid) for pid in file.read_text().split() if programs.is_loader(int(pid))]
 
     def children(self) -> list[int]:
         """Return those that perform jobs."""

@@ -225,8 +225,8 @@ def worker(reloads: bool, **flags: Any) -> int:
 
     Send signals to this process (the parent), which passes them on to its children. TERM and INT stop the worker: running
     jobs have --shutdown-timeout seconds to finish, the rest is requeued at no cost. QUIT stops it after the running jobs,
-    however long they take. USR1 kills and replaces the children. USR2 pauses the worker, CONT resumes it. HUP replaces the
-    children one after the other, each after its jobs. With --pool serial there are no children: USR1 and HUP log the stack.
+    however long they take. USR1 kills and replaces the children. USR2 pauses the worker, CONT resumes it. HUP loads
+    the code again, then replaces the children one after the other, each after its jobs. With --pool serial there are no children: USR1 and HUP log the stack.
 
     Only these jobs may run: functions marked with @client.job, modules named by --import, modules below --path, modules and
     packages directly in the working directory, and klass names with an --allow prefix.

@@ -5,6 +5,8 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,14 +17,17 @@ from holdfast.cli.output import print_json
 from holdfast.cli.place import url_of
 from holdfast.cli.worker_log import set_level
 from holdfast.client.opening import clients
+from holdfast.code.importing import noting
 from holdfast.errors import UsageError
 from holdfast.work.descendants import end_descendants
 from holdfast.work.imported_clients import choose
+from holdfast.work.parent.loader import Load
+from holdfast.work.parent.loading import Loading
 from holdfast.work.performing.outcome import met_unknown
 from holdfast.work.performing.surroundings import make_importable
 from holdfast.work.queues.reserving import listed
-from holdfast.work.run import run_worker
-from holdfast.work.settings import RESERVERS, ReserverKind, WorkerSettings
+from holdfast.work.run import body_of, run_worker
+from holdfast.work.settings import RESERVERS, Pool, ReserverKind, WorkerSettings
 from holdfast.work.startup import call_setup, import_modules, load_middleware, search_first
 from holdfast.work.store_choice import StoreChoice
 
@@ -79,21 +84,19 @@ def start(flags: Mapping[str, Any]) -> int:
 
     `flags` maps names of flags to values; a flag that was not given is None where the environment may set it.
     """
-    root, before = str(Path.cwd()), clients()
-    search_first((*(str(Path(path).resolve()) for path in flags["paths"]), root))
-    if flags["setup"]:
-        call_setup(flags["setup"])
-        set_level(flags["verbose"], flags["quiet"])
-    settings = settings_of(flags, root)
-    url = url_of(flags["url"], flags["port"])
-    make_importable(settings)
-    # Before anything else: a worker whose code cannot be imported must not take jobs.
-    import_modules(settings.imports)
-    store = choose(url, flags["namespace"], before)
-    if flags["workdir"]:
-        _enter(flags["workdir"])
-    _print_start(settings, store, flags["as_json"])
-    run_worker(settings, store)
+    load = partial(_load, flags, str(Path.cwd()), tuple(str(Path(path).resolve()) for path in flags["paths"]))
+    with ExitStack() as stack:
+        loading = _loading(flags, load)
+        if loading is None:
+            settings, store = load()
+        else:
+            settings, store = stack.enter_context(loading).first()
+            if settings.pool == "serial":  # the setup hook has chosen it
+                settings, store = load()
+            else:
+                _follow(flags)
+        _print_start(settings, store, flags["as_json"])
+        run_worker(settings, store, loading=loading)
     end_descendants()
     status = UNKNOWN_CODE if settings.drain and met_unknown() else 0
     if status:
@@ -102,6 +105,43 @@ def start(flags: Mapping[str, Any]) -> int:
         print_json({"event": "ended", "pid": os.getpid()})
     _leave_threads(status)
     return status
+
+
+def _load(flags: Mapping[str, Any], root: str, paths: tuple[str, ...]) -> tuple[WorkerSettings, StoreChoice]:
+    """Load the code, and return the settings and the store. Raises UsageError, StartFailed."""
+    os.chdir(root)
+    before = clients()
+    search_first((*paths, root))
+    with noting():
+        # Before anything else: a worker whose code cannot be imported must not take jobs.
+        if flags["setup"]:
+            call_setup(flags["setup"])
+            set_level(flags["verbose"], flags["quiet"])
+        settings = settings_of(flags, root)
+        url = url_of(flags["url"], flags["port"])
+        make_importable(settings)
+        import_modules(settings.imports)
+    store = choose(url, flags["namespace"], before)
+    if flags["workdir"]:
+        _enter(flags["workdir"])
+    return settings, store
+
+
+def _follow(flags: Mapping[str, Any]) -> None:
+    """Do in the supervisor what loading the code did elsewhere."""
+    set_level(flags["verbose"], flags["quiet"])
+    if flags["workdir"]:
+        _enter(flags["workdir"])
+
+
+def _loading(flags: Mapping[str, Any], load: Load) -> Loading | None:
+    """Return what loads the code outside of this process; None if there is nothing to load, or no child."""
+    pool: Pool = flags["pool"] or settings_from(os.environ).get("pool", "process")
+    if pool == "serial" or not (flags["setup"] or flags["middleware"] or flags["imports"]):
+        return None
+    names = ("workers", "concurrency", "name", "metrics_port")
+    shape = WorkerSettings(("q",), pool, **{name: flags[name] for name in names}).checked()
+    return Loading(load, body_of, shape)
 
 
 def _leave_threads(status: int) -> None:

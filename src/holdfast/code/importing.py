@@ -8,9 +8,11 @@ import importlib
 import importlib.util
 import logging
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
-from time import monotonic
+from time import monotonic, time_ns
 from types import ModuleType
 from typing import Any, ClassVar, Final
 
@@ -21,6 +23,56 @@ log = logging.getLogger("holdfast")
 
 CHECK_INTERVAL: Final = 0.1  # seconds between two looks at the file of a module
 _BROKEN: Final = -1
+_UNKNOWN: Final = -2
+_COARSE: Final = 20_000_000  # nanoseconds by which a file system's clock may be behind
+_SECOND: Final = 1_000_000_000
+
+
+class _Imports:
+    """The files of imported modules, each with the time that it had when it was imported; _UNKNOWN if that is not known.
+
+    `noted_at` is when that was noted last, in nanoseconds, and `count` is the number of modules that there were then.
+    """
+
+    files: ClassVar[dict[str, int]] = {}
+    noted_at = time_ns()
+    count = 0
+
+
+@contextmanager
+def noting() -> Generator[None]:
+    """Note the times of the files that are imported in a `with` block, so that a later change of them is seen."""
+    _note_files(_Imports.noted_at)
+    begin = time_ns()
+    try:
+        yield
+    finally:
+        _note_files(begin)
+
+
+def _note_files(since: int) -> None:
+    """Note the files that were imported since a moment."""
+    if len(sys.modules) != _Imports.count:
+        modules = sys.modules.copy()
+        for module in modules.values():
+            file = getattr(module, "__dict__", {}).get("__file__")
+            if isinstance(file, str) and file not in _Imports.files:
+                _Imports.files[file] = _when_imported(file, since)
+        _Imports.count = len(modules)
+    _Imports.noted_at = time_ns()
+
+
+def _when_imported(file: str, since: int) -> int:
+    """Return the time of a file that was imported since a moment; _UNKNOWN if it was changed since then, too."""
+    try:
+        status = Path(file).stat()
+    except OSError:
+        return _UNKNOWN
+    # A file that was moved here keeps its time of modification.
+    changed = max(status.st_mtime_ns, status.st_ctime_ns)
+    if changed // _SECOND >= since // _SECOND:
+        _forget_bytecode(file)
+    return _UNKNOWN if changed >= since - _COARSE else status.st_mtime_ns
 
 
 class Watch:
@@ -35,7 +87,8 @@ class Watch:
         # Only one thread or greenlet reloads a module at a time; the module may look itself up meanwhile.
         self.loading = RLock()
         self._is_warned = False
-        self.changed_at = self._modified()
+        noted = _Imports.files.get(file)
+        self.changed_at = _when_imported(file, _Imports.noted_at) if noted is None else noted
 
     def is_newer(self, at_once: bool = False) -> bool:
         """Return whether the file changed since it was loaded; unless `at_once`, looks at most ten times a second."""
@@ -56,7 +109,7 @@ class Watch:
         self.changed_at = _BROKEN
         with replacing(self.module.__name__):
             self.module = importlib.reload(self.module)
-        self.changed_at = modified
+        self.changed_at = _Imports.files[self.file] = modified
         return self.module
 
     def _modified(self) -> int:
@@ -136,6 +189,14 @@ def _checked(name: object) -> str:
     return name
 
 
+def import_noted(name: str) -> ModuleType:
+    """Import a module, and note the times of the files that this imports."""
+    if name in sys.modules:
+        return importlib.import_module(name)
+    with noting():
+        return importlib.import_module(name)
+
+
 def _import_module(name: str) -> tuple[ModuleType, list[str]]:
     """Import the longest beginning of `name` that is a module. Returns it, and the remaining names."""
     parts = _checked(name).split(".")
@@ -144,11 +205,11 @@ def _import_module(name: str) -> tuple[ModuleType, list[str]]:
     if parts[0] not in sys.modules and parts[0] == _program():
         # Importing it would run the program a second time, inside itself.
         return sys.modules["__main__"], parts[1:]
-    module = importlib.import_module(parts[0])
+    module = import_noted(parts[0])
     for count in range(2, len(parts) + 1):
         path = ".".join(parts[:count])
         try:
-            module = importlib.import_module(path)
+            module = import_noted(path)
         except ModuleNotFoundError as error:
             if error.name != path:
                 raise

@@ -1,6 +1,5 @@
 """Find the code that performs a klass. It is cached, and reloaded after its file was changed."""
 
-import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable
@@ -10,7 +9,7 @@ from typing import Any
 from holdfast.code import registry
 from holdfast.code.allowed import AllowList
 from holdfast.code.calling import PERFORM, find_code, find_method, walk
-from holdfast.code.importing import Watch, refresh, watch
+from holdfast.code.importing import Watch, import_noted, refresh, watch
 from holdfast.code.middleware import surround
 from holdfast.code.registry import Registered
 from holdfast.code.soft_limit import checked, limited
@@ -99,7 +98,7 @@ class Resolver:
 
     def _load(self, name: str) -> ModuleType:
         self._refresh(sys.modules.get(name))
-        return importlib.import_module(name)
+        return import_noted(name)
 
     def _refresh(self, module: ModuleType | None) -> None:
         """Reload a module if its file was changed. If that fails, every job of the module fails."""

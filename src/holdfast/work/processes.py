@@ -1,16 +1,19 @@
 """Processes that must not outlive the one that forked them, and what a process still sends when it ends."""
 
+import atexit
 import ctypes
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
 _ON_DEATH_OF_PARENT: Final = 1  # prctl
+_ADOPT_ORPHANS: Final = 36  # prctl
 _LOOK: Final = 0.5  # seconds between two looks at the parent, where the system does not report its death
 
 
@@ -28,6 +31,24 @@ def die_with(parent: int) -> None:
 def prepare() -> None:
     """Load what `die_with` needs, before the fork."""
     _prctl()
+
+
+@contextmanager
+def adopting_orphans() -> Generator[bool]:
+    """Be the parent of what a descendant leaves behind in the time of a `with` block; of False where that cannot be."""
+    prctl = _prctl()
+    adopts = prctl is not None and prctl(_ADOPT_ORPHANS, 1, 0, 0, 0) == 0
+    try:
+        yield adopts
+    finally:
+        if prctl is not None and adopts:
+            prctl(_ADOPT_ORPHANS, 0, 0, 0, 0)
+
+
+def adopts_orphans() -> bool:
+    """Whether processes can be the parents of orphans on this system."""
+    with adopting_orphans() as adopts:
+        return adopts
 
 
 def lead_group(pid: int = 0) -> None:
@@ -65,6 +86,16 @@ def _watch(parent: int) -> None:
 
 
 log = logging.getLogger("holdfast")
+
+
+def run_exit_handlers() -> None:
+    """Do what an interpreter does when it ends, but do not wait for threads."""
+    try:
+        atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+
 
 PATIENCE: Final = 1.0
 """Seconds that each of them has: a process that was ordered to end now has few."""

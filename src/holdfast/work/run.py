@@ -18,6 +18,7 @@ from holdfast.work.observe.http import HttpThread, hindrances, serve_probes
 from holdfast.work.observe.ledger import close_ledgers
 from holdfast.work.observe.metrics import State, serve_metrics
 from holdfast.work.parent.child import Body
+from holdfast.work.parent.loading import Loading
 from holdfast.work.parent.supervisor import Supervisor
 from holdfast.work.performing.sandboxes import check_base, tidy_unclaimed
 from holdfast.work.pools import aio, fork, serial, thread
@@ -45,16 +46,17 @@ def run_worker(
     store: StoreChoice,
     supervisor: Callable[..., Supervisor] = Supervisor,
     body: Body | None = None,
+    loading: Loading | None = None,
 ) -> None:
     """Run a worker until it is told to stop. Call it from the main thread of a process without other threads.
 
     It waits for a store that is unavailable. `supervisor` makes the supervisor of its children, if it has any, which run
-    `body` in place of that of the pool. Raises UsageError, StoreUnsupported, CoreMismatch.
+    `body` in place of that of the pool; `loading` has their code, if this process has not imported it. Raises UsageError, StoreUnsupported, CoreMismatch.
     """
     settings = settings.checked()
     check_base(settings.sandbox_base(), settings.workers)
     with forking_greenlets() if settings.pool == "gevent" else nullcontext():
-        _run_worker(settings, store, supervisor, body)
+        _run_worker(settings, store, supervisor, body, loading)
 
 
 def _run_worker(
@@ -62,6 +64,7 @@ def _run_worker(
     store: StoreChoice,
     supervisor: Callable[..., Supervisor],
     body: Body | None,
+    loading: Loading | None,
 ) -> None:
     _meet(store, settings.worker_name(0))
     if settings.pool == "serial":
@@ -69,7 +72,8 @@ def _run_worker(
     else:
         of_pool = body_of(settings.pool)
         tidy_unclaimed(settings.sandbox_base())
-        supervisor(with_what_it_held(settings, store), store, body or of_pool).run()
+        parts = () if loading is None else (loading,)
+        supervisor(with_what_it_held(settings, store), store, body or of_pool, *parts).run()
 
 
 def body_of(pool: Pool) -> Body:

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Iterable
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -48,6 +49,19 @@ def obstacle() -> str:
     return _obstacle.read()
 
 
+def note_obstacle(cause: str) -> None:
+    """Note why the code as it is now could not be loaded, in one line; "" if it could."""
+    _obstacle.write(cause)
+
+
+def log_failure(text: str, what_follows: str) -> None:
+    """Log and note that the code could not be loaded. `what_follows` ends the log line, before the reason."""
+    lines = text.splitlines() or [""]
+    cause = lines[0] if len(lines) == 1 else f"{lines[0]}: {lines[-1]}"
+    note_obstacle(f"the new code cannot be loaded: {cause}")
+    log.error("the new code cannot be loaded; %s: %s", what_follows, text)
+
+
 class StartupCheck:
     """Tries to load the code of a worker. `what_follows` ends the log line where that fails."""
 
@@ -59,8 +73,8 @@ class StartupCheck:
         self._kill_at = inf
         self._output: IO[bytes] | None = None
 
-    def start(self) -> bool:
-        """Start again. Returns False if there is nothing to load."""
+    def start(self, inherited: Iterable[int] = ()) -> bool:
+        """Start again. Returns False if there is nothing to load. The process inherits no descriptors."""
         self.end()
         if not (self._has_code and sys.executable):
             return False
@@ -94,15 +108,11 @@ class StartupCheck:
         is_late = monotonic() >= self._kill_at
         text = self._finish()
         if status == 0:
-            _obstacle.write("")
+            note_obstacle("")
             return True
         if is_late:
             text = f"it was not loaded within {PATIENCE:g} s\n{text}"
-        text = text or signals.how_ended(os.waitstatus_to_exitcode(status))
-        lines = text.splitlines()
-        cause = lines[0] if len(lines) == 1 else f"{lines[0]}: {lines[-1]}"
-        _obstacle.write(f"the new code cannot be loaded: {cause}")
-        log.error("the new code cannot be loaded; %s: %s", self._what_follows, text)
+        log_failure(text or signals.how_ended(os.waitstatus_to_exitcode(status)), self._what_follows)
         return False
 
     def end(self) -> None:

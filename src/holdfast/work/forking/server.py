@@ -103,7 +103,7 @@ class ServedJob:
         words = None
         with self._keeper, suppress(OSError):
             self._keeper.settimeout(PATIENCE)
-            _send(self._keeper, pickle.dumps((self._facts, self._ends)))
+            send(self._keeper, pickle.dumps((self._facts, self._ends)))
             words = self._receive()
         if words:
             if words == UNWOUND:
@@ -135,7 +135,7 @@ class ServedJob:
             self._keeper.settimeout(
                 None if self._ends == inf else max(0.0, self._ends - monotonic()) + PATIENCE
             )
-            words = _received(self._keeper)
+            words = receive(self._keeper)
             if words is None:
                 return b""
             if words:
@@ -154,7 +154,7 @@ def _serve(requests: _socket.socket, forking: Forking, around: Surroundings, par
         die_with(parent)
         around.title.renew()
         around.title.show("Forking what is performed alone")
-        while keeper := _accepted(requests):
+        while keeper := accept(requests):
             if os.fork() == 0:
                 requests.close()
                 _keep(keeper, forking)
@@ -165,7 +165,7 @@ def _serve(requests: _socket.socket, forking: Forking, around: Surroundings, par
         os._exit(0)
 
 
-def _accepted(requests: _socket.socket) -> _socket.socket | None:
+def accept(requests: _socket.socket) -> _socket.socket | None:
     """The next end of a socket pair; None when the owner is gone."""
     message, ancillary, _, _ = requests.recvmsg(1, _socket.CMSG_SPACE(4))
     if not message:
@@ -179,16 +179,16 @@ def _keep(owner: _socket.socket, forking: Forking) -> NoReturn:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         owner.settimeout(PATIENCE)
-        job = _received(owner)
+        job = receive(owner)
         if job:
             facts, ends = pickle.loads(job)
             forking.inherited = (owner.fileno(),)
-            forked = forking.start(facts, ends, partial(_send, owner, b""))
+            forked = forking.start(facts, ends, partial(send, owner, b""))
             try:
                 words = write_outcome(forked.wait(owner))
             except Terminated:
                 words = UNWOUND
-            _send(owner, words)
+            send(owner, words)
     except OSError:
         pass  # the owner is gone, and with it the lease
     except BaseException:
@@ -197,11 +197,11 @@ def _keep(owner: _socket.socket, forking: Forking) -> NoReturn:
         os._exit(0)
 
 
-def _send(connection: _socket.socket, words: bytes) -> None:
+def send(connection: _socket.socket, words: bytes) -> None:
     connection.sendall(SIZE.pack(len(words)) + words)
 
 
-def _received(connection: _socket.socket) -> bytes | None:
+def receive(connection: _socket.socket) -> bytes | None:
     """The next words; None when the other side is gone."""
     size = _received_exactly(connection, SIZE.size)
     return _received_exactly(connection, SIZE.unpack(size)[0]) if size else None

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import Final, NamedTuple, NoReturn
 
+from holdfast.errors import StartFailed
 from holdfast.work import signals
 from holdfast.work.descendants import end_descendants
 from holdfast.work.keeper import GONE, LOST, OVER
@@ -261,8 +262,10 @@ USED_UP: Final = 75
 """The exit status of a process that is used up."""
 
 
-def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
-    """Be a child: forget the parent's handlers and descriptors, run `body`, and end."""
+def become(
+    place: Place, body: Body, inherited: Iterable[int], load: Callable[[Place], Place] | None = None
+) -> NoReturn:
+    """Be a child: forget the parent's handlers and descriptors, load the code with `load`, run `body`, and end."""
     code = 1
     try:
         signals.reset()
@@ -274,6 +277,8 @@ def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
         for descriptor in inherited:
             os.close(descriptor)
         place.pipe.setblocking(False)
+        if load is not None:
+            place = load(place)
         around = Surroundings.of_child(place.settings, place.number)
         try:
             code = USED_UP if body(place, around) else 0
@@ -286,6 +291,8 @@ def become(place: Place, body: Body, inherited: Iterable[int]) -> NoReturn:
             send_rest()
     except Terminated:
         code = 0
+    except StartFailed as error:
+        log.error("worker %s cannot load its code: %s", place.name, error)
     except BaseException:
         log.exception("worker %s ends", place.name)
     finally:

@@ -26,6 +26,7 @@ from holdfast.work.descendants import descendants, end_all
 from holdfast.work.observe.ledger import count_lost
 from holdfast.work.observe.metrics import State
 from holdfast.work.parent.child import USED_UP, Body, LeaseTable, Place, become
+from holdfast.work.parent.loading import Loading
 from holdfast.work.parent.presence import divide
 from holdfast.work.parent.renewal import LeaseRenewal
 from holdfast.work.processes import stop_group
@@ -44,10 +45,10 @@ LOOK: Final = 0.05  # seconds between two looks at whether a new child has begun
 class ChildProcess:
     """One child of a supervisor, and those that replace it: the name and the lease table stay. `fork_at` is on the monotonic clock."""
 
-    def __init__(self, name: str, number: int, slots: int, fork_at: float = 0.0) -> None:
+    def __init__(self, name: str, number: int, lease_table: LeaseTable, fork_at: float = 0.0) -> None:
         self.name = name
         self.number = number
-        self.lease_table = LeaseTable(slots)
+        self.lease_table = lease_table
         self.pid = 0
         self.pipe: socket.socket | None = None
         self.born = 0.0
@@ -171,7 +172,7 @@ class Children:
     """`settings.workers` children, each of which runs `body`; `renewal` renews their leases.
 
     What is registered in `selector` comes with the function to call when it is ready; children close all of that, and the
-    descriptor `wake`. `is_last` returns whether a child that ended with a status is not replaced.
+    descriptor `wake`. `is_last` returns whether a child that ended with a status is not replaced. `loading` loads their code.
     """
 
     def __init__(
@@ -183,6 +184,7 @@ class Children:
         selector: selectors.BaseSelector,
         wake: int,
         is_last: Callable[[ChildProcess, int], bool],
+        loading: Loading | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -191,6 +193,7 @@ class Children:
         self._selector = selector
         self._wake = wake
         self._is_last = is_last
+        self._loading = loading
         # When a rolling restart began: children that are older are replaced one at a time.
         self._restarted = -inf
         self.children = [self._make_child(number) for number in range(settings.workers)]
@@ -284,7 +287,9 @@ class Children:
 
     def _make_child(self, number: int) -> ChildProcess:
         name, delay = self._settings.worker_name(number), uniform(0.0, self._settings.max_startup_interval)
-        return ChildProcess(name, number, self._settings.concurrency, monotonic() + delay)
+        tables = self._loading.lease_tables if self._loading is not None else None
+        table = tables[number] if tables else LeaseTable(self._settings.concurrency)
+        return ChildProcess(name, number, table, monotonic() + delay)
 
     def _fork(self, child: ChildProcess) -> None:
         _flush()
@@ -307,9 +312,7 @@ class Children:
             # A signal between the fork and the child's own handlers would be taken for one to the parent.
             signal.pthread_sigmask(signal.SIG_BLOCK, signals.ALL)
             try:
-                pid = os.fork()
-                if pid == 0:
-                    become(place, self._body, [ours.fileno(), *self.descriptors()])
+                pid = self._fork_process(place, ours)
             except OSError as error:
                 ours.close()
                 self._cannot_fork(child, error)
@@ -317,8 +320,20 @@ class Children:
             finally:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
         child.begin(pid, ours)
+        if self._loading is not None:
+            child.poke()  # it has waited for that
         self._selector.register(ours, selectors.EVENT_READ, partial(self._read, child, ours))
         log.info("worker %s started as process %d", child.name, pid)
+
+    def _fork_process(self, place: Place, ours: socket.socket) -> int:
+        loading = self._loading
+        pid = None if loading is None else loading.fork(place)
+        if pid is None:
+            pid = os.fork()
+            if pid == 0:
+                load = None if loading is None else loading.load_in_child
+                become(place, self._body, [ours.fileno(), *self.descriptors()], load)
+        return pid
 
     def _cannot_fork(self, child: ChildProcess, error: OSError) -> None:
         log.error(
@@ -329,7 +344,8 @@ class Children:
         """Return the descriptors of the parent that a child must close; an end of a pipe kept open would hide the parent's death."""
         registered = [key.fd for key in self._selector.get_map().values()]
         selector = getattr(self._selector, "fileno", None)
-        return [*registered, self._wake, *([selector()] if selector else [])]
+        loaders = self._loading.descriptors() if self._loading is not None else []
+        return [*registered, *loaders, self._wake, *([selector()] if selector else [])]
 
     def _read(self, child: ChildProcess, pipe: socket.socket) -> None:
         try:

@@ -17,6 +17,7 @@ from holdfast.work.observe.metrics import serve_metrics
 from holdfast.work.parent.calls import StoreCalls
 from holdfast.work.parent.child import Body
 from holdfast.work.parent.children import ChildProcess, Children
+from holdfast.work.parent.loading import Loading
 from holdfast.work.parent.messages import StoreMessage
 from holdfast.work.parent.renewal import LeaseRenewal, sentences
 from holdfast.work.performing.sandboxes import tidy_unclaimed
@@ -34,12 +35,14 @@ Stopping = Literal["", "polite", "limited", "now"]
 
 
 class Supervisor:
-    """Keeps `settings.workers` children running; each runs `body`.
+    """Keeps `settings.workers` children running; each runs `body`. `loading` has their code, if this process has not imported it.
 
     Raises UsageError when a port cannot be opened.
     """
 
-    def __init__(self, settings: WorkerSettings, store: StoreChoice, body: Body) -> None:
+    def __init__(
+        self, settings: WorkerSettings, store: StoreChoice, body: Body, loading: Loading | None = None
+    ) -> None:
         self._settings = settings
         # What is registered comes with the function to call when it is ready.
         self._selector = selectors.DefaultSelector()
@@ -52,7 +55,14 @@ class Supervisor:
         self._calls = StoreCalls(client, names, self._on_messages, self._selector)
         self._renewal = LeaseRenewal(self._calls, settings)
         self._children = Children(
-            settings, store, body, self._renewal, self._selector, self._wake.wake_fd, self._is_last
+            settings,
+            store,
+            body,
+            self._renewal,
+            self._selector,
+            self._wake.wake_fd,
+            self._is_last,
+            loading,
         )
         self._stopping: Stopping = ""
         self._cause = ""
@@ -61,7 +71,7 @@ class Supervisor:
         self._kill_at = inf
         self._paused = False
         self._title = Title(follows=False)
-        self._startup = StartupCheck(settings.startup_code(), "the old processes keep running")
+        self._startup = loading or StartupCheck(settings.startup_code(), "the old processes keep running")
 
     def run(self) -> None:
         """Supervise until told to stop, or until every child has drained its queues."""
@@ -85,8 +95,8 @@ class Supervisor:
             for key, _ in self._selector.select(max(0.0, self._due() - monotonic())):
                 key.data()
             self._children.reap(replace=not self._stopping)
-            if self._startup.result():
-                self._begin_restart()
+            if self._startup.result() and not self._stopping:
+                self._children.restart()
             self._http.attend(monotonic())
             self._renewal.attend(self._children.running())
             self._enforce()
@@ -102,8 +112,8 @@ class Supervisor:
 
     def _end(self) -> None:
         """End all children, however the supervisor ends, and release their leases."""
-        self._startup.end()
         self._children.end(self._cause)
+        self._startup.end()
         self._renewal.finish()
         tidy_unclaimed(self._settings.sandbox_base())
         self._children.close()
@@ -224,14 +234,12 @@ class Supervisor:
         self._children.pause(pause)
 
     def _restart(self) -> None:
-        at_hup(self._settings.sighup_handler)(signal.SIGHUP, None)
-        if not self._stopping and not self._startup.start():
-            self._begin_restart()
-
-    def _begin_restart(self) -> None:
+        if self._settings.sighup_handler is not None:
+            at_hup(self._settings.sighup_handler)(signal.SIGHUP, None)
         if not self._stopping:
-            log.info("restarting all workers, one at a time, each after its jobs")
-            self._children.restart()
+            log.info("HUP: the children are replaced, one at a time, each after its jobs")
+            if not self._startup.start(self._children.descriptors()):
+                self._children.restart()
 
 
 def _note(number: int, frame: object) -> None:
