@@ -22,6 +22,7 @@ from holdfast.work.observe.board import open_board
 from holdfast.work.observe.ledger import open_ledgers
 from holdfast.work.parent.child import Body, LeaseTable, Place
 from holdfast.work.parent.loader import Load, Loaded, Loader, with_middleware
+from holdfast.work.process_state import get_title
 from holdfast.work.processes import adopts_orphans
 from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.startup_check import PATIENCE, log_failure, note_obstacle
@@ -42,6 +43,7 @@ class Loading:
     def __init__(self, load: Load, body_of: Callable[[Pool], Body], shape: WorkerSettings) -> None:
         self.lease_tables = [LeaseTable(shape.concurrency) for _ in range(shape.workers)]
         open_board()
+        get_title()  # which prepares setting one, before the environment changes
         if shape.metrics_port:
             for number in range(shape.workers):
                 open_ledgers(shape.worker_name(number))
@@ -209,5 +211,7 @@ class Loading:
 
 
 def _set_environment(environment: dict[str, str]) -> None:
-    os.environ.clear()
-    os.environ.update(environment)
+    """Make this the environment. What is the same is not touched: titles are written where the system put it."""
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    os.environ.update(environment.items() - os.environ.items())
