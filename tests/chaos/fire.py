@@ -237,7 +237,10 @@ class Fire:
         """Those whose lease has not ended: of the others nothing is left to be refused."""
         found = self.client.run(JobGet([jid for jid, _ in held]))
         return [
-            one for one, facts in zip(held, found, strict=True) if facts is not None and facts.token == one[1]
+            one
+            for one, facts in zip(held, found, strict=True)
+            # One that was settled keeps its token until it is granted again.
+            if facts is not None and facts.state == "running" and facts.token == one[1]
         ]
 
     def is_granted_again(self, held: list[tuple[str, int]]) -> bool:
