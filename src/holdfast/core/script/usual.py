@@ -18,6 +18,7 @@ FILLED = frozenset(
         "base.record_wide:M.begin",
         "base.record_wide:M.extend",
         "base.record_wide:M.read",
+        "base.record_wide:M.ready",
         "base.record_wide:M.since",
         "base.record_wide:M.write",
         "base.root:M.granted",
