@@ -22,10 +22,10 @@ HEAVY = "queue:bulk (" + " or ".join(f"zz{at:x}" for at in range(120)) + ")"
 class Visitor:
     """A client of a search: its request, and whether it has gone."""
 
-    def __init__(self, page: str = "") -> None:
+    def __init__(self, page: str = "", method: str = "GET") -> None:
         self.messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         headers = [(PAGE.lower().encode(), page.encode())] if page else []
-        self.request = Request({"type": "http", "headers": headers}, self.messages.get)
+        self.request = Request({"type": "http", "method": method, "headers": headers}, self.messages.get)
 
     def leave(self) -> None:
         self.messages.put_nowait({"type": "http.request", "body": b""})
@@ -35,8 +35,8 @@ class Visitor:
 class Search:
     """A search that is at work until it is let go."""
 
-    def __init__(self, searches: Searches, user: str = "ada", page: str = "") -> None:
-        self.visitor, self.at_work, self.go = Visitor(page), asyncio.Event(), asyncio.Event()
+    def __init__(self, searches: Searches, user: str = "ada", page: str = "", method: str = "GET") -> None:
+        self.visitor, self.at_work, self.go = Visitor(page, method), asyncio.Event(), asyncio.Event()
         self.task = asyncio.ensure_future(self._run(searches, user))
 
     async def _run(self, searches: Searches, user: str) -> str:
@@ -106,6 +106,19 @@ def test_a_newer_search_of_a_page_ends_the_older_one_and_no_other() -> None:
         newer = Search(searches, page="a")
         assert await older.status() == 409
         for one in (other, newer, foreign):
+            one.go.set()
+            assert await one.status() == 200
+
+    in_a_loop(run)
+
+
+def test_an_action_is_not_ended_by_a_search_of_its_page() -> None:
+    async def run(searches: Searches) -> None:
+        action = Search(searches, page="a", method="POST")
+        await turns()
+        search = Search(searches, page="a")
+        await turns()
+        for one in (action, search):
             one.go.set()
             assert await one.status() == 200
 

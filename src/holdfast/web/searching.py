@@ -64,7 +64,10 @@ class Searches:
 
         `is_watched`: see whether the client has gone. Raises HTTPException: 429 if too many are in line already.
         """
-        page = (user, request.headers.get(PAGE.lower(), "")[:_LONGEST])
+        named = (
+            request.headers.get(PAGE.lower(), "") if request.method == "GET" else ""
+        )  # an action is no search to replace
+        page = (user, named[:_LONGEST])
         if page[1] and page in self._of_pages:
             self._of_pages[page].end(409, "A newer search of this page took its place.")
         line = self._lines.setdefault(user, _Line())

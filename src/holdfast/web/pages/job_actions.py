@@ -99,7 +99,8 @@ async def change(action: Action, ctx: Context, body: Change) -> Done | Question:
     if action == "move" and body.confirm and not body.value:
         raise UsageError("value: expected the queue to move to")
     if body.q:
-        async with ctx.searching():
+        only_counts = body.dry_run or not body.confirm  # what has begun to change jobs is finished
+        async with ctx.searching(is_watched=only_counts):
             return await _change_matching(action, ctx, body)
     if body.dry_run:
         raise UsageError("dry_run: expected a filter q, got jids")
