@@ -40,8 +40,10 @@ class Server(msgspec.Struct, frozen=True, gc=False):
 
 def servers_of(facts: Mapping[str, Any]) -> list[Server]:
     """Return the workers that take jobs of the queue of a job, from the facts that explain this job."""
-    pairs = facts.get("identifiers") or ()
-    identifiers = {name: names_in(raw) for name, raw in zip(pairs[::2], pairs[1::2], strict=True)}
+    pairs: Sequence[Any] = facts.get("identifiers") or ()
+    identifiers: dict[str, tuple[str, ...]] = {
+        name: names_in(raw) for name, raw in zip(pairs[::2], pairs[1::2], strict=True)
+    }
     found = [_server(row) for row in facts["workers"]]
     queue, others = facts["queue"], facts.get("patterned", ())
     return found + [_server(row) for row in others if takes(names_in(row[5]), queue, identifiers, row[6])]

@@ -107,7 +107,10 @@ def _job(request: Any, named: Any) -> tuple[str, int]:
     """Return the jid and the token of a jid, of a (jid, value) pair, or of a job in a list."""
     if isinstance(named, str):
         return named, getattr(request, "token", 0) if named == getattr(request, "jid", None) else 0
-    return (named[0], 0) if isinstance(named, tuple) else (named.jid, named.token)
+    if isinstance(named, tuple):
+        jid, _ = cast("tuple[str, str]", named)
+        return jid, 0
+    return named.jid, named.token
 
 
 # What is named in other ways than by fields.
