@@ -7,8 +7,8 @@ from source_tree import LUA, ROOT, lua_files, modules
 MODULES = list(modules().values())
 
 
-def test_a_python_file_has_at_most_400_lines() -> None:
-    assert {module.name: module.lines for module in MODULES if module.lines > 400} == {}
+def test_a_python_file_has_at_most_900_lines() -> None:
+    assert {module.name: module.lines for module in MODULES if module.lines > 900} == {}
 
 
 def test_a_function_has_at_most_40_lines() -> None:
