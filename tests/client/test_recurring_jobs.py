@@ -257,6 +257,7 @@ def test_a_recurring_job_is_paused_and_resumed(stopped, do):
 def test_a_recurring_job_that_is_changed_stays_paused(do):
     job = recur(do)
     do(job.pause)
+    job = fetched(do)
     assign(do, job, "interval", 90)
     do(lambda: job.move("post"))
     assert job.paused

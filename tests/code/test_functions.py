@@ -20,6 +20,7 @@ class Told:
         self.puts: list[tuple[str, str, object, dict[str, object]]] = []
         self.answer = answer
         self.queue = ""
+        self.has_functions = False
         self.settings = Settings("redis://nowhere")
 
     @property

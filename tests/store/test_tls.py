@@ -112,17 +112,17 @@ def test_a_worker_is_woken_up(secured, tmp_path, monkeypatch, pool):
 @pytest.mark.parametrize(
     ("host", "without", "why"),
     [
-        ("localhost", "ssl_ca_certs", "certificate verify failed"),
+        ("localhost", "ssl_ca_certs", r"cannot be verified.*ssl_ca_certs=FILE"),
         ("localhost", "ssl_certfile|ssl_keyfile", "(?i)ssl|certificate|reset|closed"),
-        ("127.0.0.1", "", "(?i)IP address mismatch"),
+        ("127.0.0.1", "", "(?i)cannot be verified.*IP address mismatch"),
     ],
     ids=["an unknown authority", "no certificate of the client", "another host"],
 )
 def test_a_connection_that_is_not_secure_is_refused(secured, host, without, why):
     with holdfast.Client(secured.url(host, without), deadline=0.5) as client:
-        with pytest.raises(holdfast.ConnectionLost, match=why) as lost:
+        with pytest.raises((holdfast.ConnectionLost, holdfast.StoreUnsupported), match=why) as lost:
             client.queues["q"].put("K")
-        assert not lost.value.may_have_happened
+        assert not getattr(lost.value, "may_have_happened", False)
         assert "PASSWORD" not in str(lost.value)
 
 

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from holdfast.code.failure import brief
-
 log = logging.getLogger("holdfast")
 
 LONGEST: Final = 1024  # bytes that the core takes
@@ -38,6 +36,8 @@ def put_span(queue: str, klass: str, jid: str) -> str:
             span.end()
     except Exception as error:
         # Of the tracer or its exporter: the job is put all the same.
+        from holdfast.code.failure import brief  # a program that only puts does without
+
         log.warning("the span of a put into %s could not be recorded: %s", queue, brief(error))
         return ""
 

@@ -8,7 +8,6 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from holdfast.client.descriptors import AsyncHandle, CommandMethod
 from holdfast.code.current import running
-from holdfast.code.failure import brief
 from holdfast.commands import Command
 from holdfast.commands.base import hurried
 from holdfast.errors import StoreFull, StoreUnsupported, TransportError
@@ -90,6 +89,8 @@ def _drop(jid: str, error: Exception) -> bool:
         _Dropped.rests_until = monotonic() + REST
     _Dropped.count += 1
     if _Dropped.count == 1:
+        from holdfast.code.failure import brief  # a program that only puts does without
+
         log.warning(
             "what job %s reported could not be written; such reports are dropped until they can: %s",
             jid,
