@@ -113,6 +113,14 @@ def first_write(steps: list[tuple[str, str]]) -> int:
     return len(steps)
 
 
+def is_of_note(call: str, key: str) -> bool:
+    """Whether a call may be one that notes a refused report in the history."""
+    return call in ("HGET", "HSET") and key.partition(":")[0] in ("x", "C", "")
+
+
+NOTES_REFUSALS = ("complete", "complete_pop", "complete_x", "heartbeat")
+
+
 @pytest.mark.parametrize("verb", sorted(CASES))
 def test_what_fails_before_the_first_write_leaves_no_trace(verb: str, spied: ScratchStore) -> None:
     for made in CASES[verb]:
@@ -124,6 +132,8 @@ def test_what_fails_before_the_first_write_leaves_no_trace(verb: str, spied: Scr
                 say(client, "FCALL", "spy_fail_at", 0, at)
                 reply = raw(client, command)
                 say(client, "FCALL", "spy_fail_at", 0, 0)
+                if verb in NOTES_REFUSALS and is_of_note(*steps[at - 1]):
+                    continue  # a note of a refused report that could not be made fails nothing
                 assert isinstance(reply, ErrorReply), (made.__name__, at, steps[at - 1])
                 assert state(client) == before, (made.__name__, at, steps[at - 1])
 
@@ -155,8 +165,8 @@ LATE = {
     "call": "C F G Q ar f fq g k l q s t v w x y z",
     "cancel": "D d j k l t w",
     "cancel_by": "k l w",
-    "complete": "C D P Q ar c d h j k p q s t w x",
-    "complete_pop": "C ar aw c j k m q s w",
+    "complete": "C D P Q ar c d h j k l p q s t w x",
+    "complete_pop": "C ar aw c j k l m q s w",
     "complete_x": "C D Q ar c d j k l s w x",
     "depend": "D d j k s w",
     "expire": "C j k l q s x z",
@@ -188,6 +198,7 @@ LATE = {
     "throttle_set": "P h j k l p q s w",
     "tick": "m s",
     "timeout": "C k s w x",
+    "worker_seen": "Q",
     "unfail": "C F Q fq w x z",
 }
 """Keys, by their letters, whose wrong type a verb finds out only when it has begun to write."""

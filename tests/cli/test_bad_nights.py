@@ -325,11 +325,11 @@ def test_a_full_store_is_purged(tmp_path: Path) -> None:
         night = Night(tmp_path, store.url, "default")
         client.queues["small"].put("shop.Send")
         data = json.dumps({"text": "x" * 20_000})
-        with suppress(Refused):
-            for _ in range(2000):
-                client.queues["dumps"].put("shop.Dump", data)
 
         def refused() -> str:
+            with suppress(Refused):
+                for _ in range(2000):
+                    client.queues["dumps"].put("shop.Dump", data)
             said = holdfast("put", "shop.Send", "--klass", "-q", "mail", "--data", data, *night.place)
             return said.stderr if said.returncode == 1 else ""
 
@@ -337,7 +337,7 @@ def test_a_full_store_is_purged(tmp_path: Path) -> None:
         verdict, text, command = night.finding("memory")
         assert verdict == "bad"
         assert "of maxmemory 16" in text
-        assert "dumps" in night.follows(command).splitlines()[1]
+        assert "dumps" in night.follows(command)
         assert "jobs cancelled" in night.types("queues", "purge", "dumps", "--yes")
         assert night.finding("memory")[0] in ("ok", "note")
         night.types("put", "shop.Send", "--klass", "-q", "mail")

@@ -271,6 +271,7 @@ def test_a_recurring_job_is_run_now(stopped, do, paused):
     due = job.next
     if paused:
         do(job.pause)
+        job = fetched(do)
     assert do(job.run_now) == job.last_spawned_jid == "r-1"
     assert (job.count, job.next, fetched(do).facts) == (1, due, job.facts)
     put = do(do.client.queues["mail"].pop)

@@ -45,9 +45,11 @@ class StoreFacts(msgspec.Struct, frozen=True):
         return int(count) if count.isdecimal() else 0
 
 
-def store_facts(calls: Calls) -> Plan[StoreFacts]:
-    """Read what the store reports of itself."""
-    *sections, config = yield from calls.send(*_SECTIONS, ("CONFIG", "GET", *_SETTINGS))
+def store_facts(calls: Calls, *, with_settings: bool = True) -> Plan[StoreFacts]:
+    """Read what the store reports of itself. `with_settings` asks for CONFIG too, which many users may not, and which then is logged."""
+    asked: Call = ("CONFIG", "GET", *_SETTINGS)
+    sections = list((yield from calls.send(*_SECTIONS, *((asked,) if with_settings else ()))))
+    config = sections.pop() if with_settings else None
     info: dict[str, str] = {}
     barred = ""
     for section in sections:
@@ -58,7 +60,9 @@ def store_facts(calls: Calls) -> Plan[StoreFacts]:
             name, colon, value = line.partition(":")
             if colon:
                 info[name] = value
-    return StoreFacts(info, None if isinstance(config, ErrorReply) else _pairs(config), barred)
+    return StoreFacts(
+        info, _pairs(config) if config is not None and not isinstance(config, ErrorReply) else None, barred
+    )
 
 
 def _pairs(reply: Any) -> dict[str, str]:

@@ -86,7 +86,7 @@ def store_health(
 ) -> Plan[tuple[StoreMemory, list[Attention]]]:
     """Return how full the store is, and what of it needs attention."""
     calls = Calls(shard, _PATIENCE)
-    facts = yield from store_facts(calls)
+    facts = yield from store_facts(calls, with_settings=False)
     found = _memory_of(facts)
     if not found.is_known:
         return found, [_unknown(facts)]
@@ -99,7 +99,7 @@ def store_health(
 
 def store_memory(shard: Shard) -> Plan[StoreMemory]:
     """Return how full the store is, without what fills it."""
-    return _memory_of((yield from store_facts(Calls(shard, _PATIENCE))))
+    return _memory_of((yield from store_facts(Calls(shard, _PATIENCE), with_settings=False)))
 
 
 def _memory_of(facts: StoreFacts) -> StoreMemory:
@@ -117,7 +117,7 @@ def _of_checks(facts: StoreFacts, shard: Shard) -> Iterator[Attention]:
     promised = shard.settings.durability != "memory" and facts.info.get("aof_enabled") != "1"
     saved = persistence(facts)
     if promised:
-        text = f"durability {shard.settings.durability} is promised, but the append-only file is off. {saved.text}"
+        text = f"durability {shard.settings.durability} is promised, but the append-only file is off: a crash may lose all since the last snapshot"
         yield _attention(
             "urgent", "store-persistence", "persistence", text, "redis-cli CONFIG SET appendonly yes"
         )
