@@ -166,9 +166,7 @@ class ProcessState:
     def __init__(self, settings: WorkerSettings, *own: int) -> None:
         self.is_used_up = False
         self._most = settings.max_memory // 1024
-        self._poll = select.poll()
-        for descriptor in (*STANDARD, *own):
-            self._poll.register(descriptor, 0)
+        self._own = (*STANDARD, *own)
         self._streams = [stream for stream in (sys.stdout, sys.stderr) if stream is not None]
         self._is_main = threading.current_thread() is threading.main_thread()
         self._handlers = {number: signal.getsignal(number) for number in signals.ALL}
@@ -177,12 +175,20 @@ class ProcessState:
             self._wake_fd = signal.set_wakeup_fd(-1)
             signal.set_wakeup_fd(self._wake_fd, warn_on_full_buffer=False)
         if self._wake_fd >= 0:
-            self._poll.register(self._wake_fd, 0)
+            self._own = (*self._own, self._wake_fd)
+        self._poll = self._make_poll()
         self._looked = 0.0
 
     def is_cut_off(self) -> bool:
         """Whether a job closed descriptors that this process cannot work without. Any thread may call this."""
-        return any(event & select.POLLNVAL for _, event in self._poll.poll(0))
+        # Two threads cannot use one object at the same time.
+        return any(event & select.POLLNVAL for _, event in self._make_poll().poll(0))
+
+    def _make_poll(self) -> select.poll:
+        poll = select.poll()
+        for descriptor in self._own:
+            poll.register(descriptor, 0)
+        return poll
 
     def check(self) -> bool:
         """Check what the last jobs left, before anything else is opened or taken. Return whether the process is used up."""
@@ -204,8 +210,8 @@ class ProcessState:
         if not closed:
             return
         keep_standard()
-        for descriptor in closed:
-            self._poll.unregister(descriptor)
+        self._own = tuple(descriptor for descriptor in self._own if descriptor not in closed)
+        self._poll = self._make_poll()
         if self._wake_fd in closed:
             # A connection to the store may get that number, and signals would be written into it.
             signal.set_wakeup_fd(-1)
