@@ -389,8 +389,19 @@ class Worker:
         return [int(pid) for pid in file.read_text().split() if programs.is_loader(int(pid))]
 
     def children(self) -> list[int]:
-        """Return those that perform jobs."""
+        """Return those that perform jobs, once each process shows what it is, or a second later."""
+        deadline, pause = time.monotonic() + 1.0, threading.Event()
+        while any(map(self._is_new, self.processes())) and time.monotonic() < deadline:
+            pause.wait(0.005)
         return [pid for pid in self.processes() if not calls_store(pid)]
+
+    def _is_new(self, pid: int) -> bool:
+        """Whether a process still shows the title that it was forked with."""
+        try:
+            title, mine = (Path(f"/proc/{each}/cmdline").read_bytes() for each in (pid, self.pid))
+        except OSError:
+            return False
+        return bool(title) and (title == mine or not title.startswith(b"holdfast-"))
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
