@@ -1,5 +1,6 @@
 """HUP: the handler is called, then every child is replaced, one at a time (spec/workers.md 11.1, row HUP)."""
 
+import itertools
 import json
 import os
 import re
@@ -135,8 +136,16 @@ def say() -> list[str]:
 
 
 def write_desk(shop, version, phrases=""):
-    (shop.here / "desk.py").write_text(DESK.format(version=version))
-    (shop.here / "phrases.py").write_text(f"VERSION = '{phrases or version}'\n")
+    write(shop, "desk.py", DESK.format(version=version))
+    write(shop, "phrases.py", f"VERSION = '{phrases or version}'\n")
+
+
+LENGTHS = itertools.count(1)
+
+
+def write(shop, name, code):
+    """Write a file of another size each time: Python takes compiled code of the same second and size for that of the file."""
+    (shop.here / name).write_text(f"{code}\n#{'-' * next(LENGTHS)}\n")
 
 
 def say(shop):
@@ -240,7 +249,7 @@ def test_where_no_process_can_adopt_orphans_each_child_loads_the_code(shop):
 )
 def test_hup_survives_code_that_ends_its_process(shop, line, cause):
     worker = start_desk(shop, "process")
-    (shop.here / "phrases.py").write_text(f"VERSION = 'broken'\n{line}\n")
+    write(shop, "phrases.py", f"VERSION = 'broken'\n{line}\n")
     worker.signal(signal.SIGHUP)
     until(lambda: "the old processes keep running" in worker.said(), "it is logged")
     assert cause in worker.said()
@@ -271,7 +280,7 @@ def test_hup_names_settings_that_the_new_code_changes_and_refuses_wrong_ones(sho
     (shop.here / "hook.py").write_text("import os\ndef go(): os.environ['INTERVAL'] = '7'\n")
     restart(worker)
     assert "the new code sets interval: restart the worker for that" in worker.said()
-    (shop.here / "hook.py").write_text("import os\ndef go(): os.environ['INTERVAL'] = 'x'\n")
+    (shop.here / "hook.py").write_text("import os\ndef go(): os.environ['INTERVAL'] = 'often'\n")
     worker.signal(signal.SIGHUP)
     until(lambda: "INTERVAL: expected a number" in worker.said(), "that it cannot be loaded is logged")
     assert say(shop) == ["old", "old"]
