@@ -38,12 +38,13 @@ def test_name_path_import_workdir_log_host_and_port_together(shop, namespace):
         until(lambda: client.jobs[jid].state == "complete", "it is performed")
         until(lambda: {found.name for found in client.workers.all()} & {"box-0", "box-1"}, "it is listed")
         assert len(worker.children()) == 2
+        [loader] = worker.loaders()
         worker.signal(signal.SIGQUIT)
         assert worker.wait() == 0
-    # -m: once, before forking; -p: made absolute before -d; -n: the child's own name.
-    assert shop.notes("imported") == [f"imported by {worker.pid}"]
+    # -m: once, in the process that forks the children; -p: made absolute before -d; -n: the child's own name.
+    assert shop.notes("imported") == [f"imported by {loader}"]
     [(_, pid, directory, name, file)] = [line.split() for line in shop.notes("at")]
-    assert pid != str(worker.pid)
+    assert pid not in (str(worker.pid), str(loader))
     assert directory.startswith(str(shop.here / "base"))
     assert name in ("box-0", "box-1")
     assert file == str(shop.here / "lib" / "depot.py")

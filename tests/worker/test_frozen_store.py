@@ -80,7 +80,7 @@ def test_a_supervisor_does_its_work_while_no_call_to_the_store_returns(shop, for
     worker.signal(signal.SIGUSR1)
     until(lambda: "killing all workers" in worker.said(), "USR1 is handled")
     worker.signal(signal.SIGHUP)
-    until(lambda: "restarting all workers" in worker.said(), "HUP is handled")
+    until(lambda: "HUP: the children are replaced" in worker.said(), "HUP is handled")
     worker.signal(signal.SIGTERM)
     assert worker.wait() == 0
 

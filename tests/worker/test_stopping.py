@@ -249,7 +249,7 @@ def restart_under_load(shop, times):
             worker = shop.start("process", "--interval", "0.3", workers=2)
         else:
             worker.signal(signal.SIGHUP)
-            until(lambda now=worker: "restarting all workers" in now.said(), "it has heard")
+            until(lambda now=worker: "HUP: the children are replaced" in now.said(), "it has heard")
         shop.open(f"gate{number}")
     until(lambda: shop.q.length() == 0, "all jobs have ended", 60)
     jobs = shop.client.jobs.get(*jids)

@@ -12,6 +12,7 @@ from worker_kit import process_lives, until
 from holdfast.work.parent.child import LeaseTable
 from holdfast.work.parent.children import ChildProcess, Children
 from holdfast.work.settings import WorkerSettings
+from programs import calls_store
 
 
 def pauses(worker):
@@ -57,7 +58,7 @@ def test_a_parent_that_cannot_fork_tries_again_and_one_that_fails_leaves_no_chil
 import errno, signal
 fork, refused = os.fork, []
 def no_fork():
-    if len(refused) < 2:
+    if len(refused) < 3:
         refused.append(1)
         raise BlockingIOError(errno.EAGAIN, "no room")
     return fork()
@@ -73,8 +74,10 @@ Failing(settings, store, serial.body).run()
     )
     handle = shop.chores.block.put("a")
     until(lambda: shop.notes("begin a"), "it works after all")
+    assert "the process that calls the store cannot be started, trying again: [Errno 11]" in worker.said()
     assert worker.said().count("cannot be started, trying again in 0.2 s: [Errno 11] no room") == 2
-    children = worker.children()
+    until(lambda: any(map(calls_store, worker.processes())), "that process is started as well")
+    children = worker.processes()
     worker.signal(signal.SIGUSR2)
     assert worker.wait() == 1
     assert "RuntimeError: the parent fails" in worker.said()
