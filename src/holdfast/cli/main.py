@@ -36,6 +36,7 @@ COMMANDS = {
     "web": "Serve the web UI and its JSON API.",
     "store": "Start, stop and show the embedded store.",
     "config": "Read and write the settings kept in the store.",
+    "settings": "Show the settings of programs, and where each comes from.",
     "put": "Put jobs by the name of their code.",
     "doctor": "Check the store and the namespace, and print what to do.",
     "stats": "Show what needs attention and figures of queues, or send them to a statsd.",

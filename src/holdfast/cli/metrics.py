@@ -12,6 +12,7 @@ import click
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.output import echo_text, json_option, print_json
+from holdfast.cli.program import Program
 from holdfast.console.handles import Console
 from holdfast.console.metrics import MOST_QUEUES, Metric
 from holdfast.errors import HoldfastError, UsageError, missing_extra
@@ -156,7 +157,7 @@ def _registry(scraper: Scraper) -> Any:
 
 
 @examples("holdfast metrics serve --host 0.0.0.0 --port 7172")
-@metrics.command()
+@metrics.command(cls=Program, path=("metrics",), secret=("url",))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(1, 65535), default=7172, show_default=True, help="Port to listen on."

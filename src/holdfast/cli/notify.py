@@ -19,6 +19,7 @@ from holdfast.cli.notices.receivers import Receivers, receiver_options
 from holdfast.cli.notices.surges import SURGE, SurgePoller
 from holdfast.cli.options import length
 from holdfast.cli.output import duration, json_option
+from holdfast.cli.program import Program
 from holdfast.client.events import EVENTS
 from holdfast.client.sync import Client
 from holdfast.console.handles import Console
@@ -34,7 +35,7 @@ _SHORTEST_LOOK, _LONGEST_LOOK = 1.0, 3600.0
     "holdfast notify --chat https://chat.example.org/hook --event failed --event surge --web https://jobs.example.org",
     "holdfast notify --mail-to ops@example.org --mail-from jobs@example.org --smtp smtp://jobs@mail.example.org",
 )
-@click.command()
+@click.command(cls=Program, path=("notify",), secret=("url", "webhook", "chat", "smtp"))
 @receiver_options
 @click.option(
     "--event",

@@ -10,9 +10,18 @@ import click
 from holdfast import errors
 from holdfast.cli.api_reference import api
 from holdfast.cli.main import holdfast
+from holdfast.cli.program import PROGRAMS, programs
+from holdfast.cli.settings import default_of
 from holdfast.commands import COMMANDS
 from holdfast.core.rows import rows_of
 
+_SETTINGS_HEAD = """# Settings of programs
+
+Written by `make docs` from the commands. A setting comes from its flag, else from its variable, else from a variable of an older release or system,
+else from a file, else it has its default. Lists in variables have commas (`\\,` is a comma in a value). The file is named by `--config`, or is
+`holdfast.toml` or `pyproject.toml` in the working directory, if no other user may write it. In `pyproject.toml` the tables begin with
+`tool.holdfast.`, as in `[tool.holdfast.worker]`. `holdfast settings` shows what applies, and where it comes from.
+"""
 _ADDS = "refused when the store is full"
 
 
@@ -64,9 +73,31 @@ def _tree(kind: type[BaseException], depth: int) -> Iterator[str]:
             yield from _tree(below, depth + 1)
 
 
+def program_settings() -> str:
+    """Return the page of the settings of the commands that run for long."""
+    parts = [_SETTINGS_HEAD]
+    for words, program in zip(PROGRAMS, programs(), strict=True):
+        parts.append(
+            f"## {words}\n\nTable `[{'.'.join(program.path)}]`.\n\n| flag and key | variable | older variables | default |"
+        )
+        parts.append("| --- | --- | --- | --- |")
+        for key, option in program.settings().items():
+            older = ", ".join(f"`{name}`" for name in program.older_variables(option))
+            default = default_of(program, option).replace("|", "\\|")
+            parts.append(f"| `{key}` | `{program.variable(key)}` | {older} | {default} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
 def pages() -> Mapping[str, str]:
     """Return the text of each page by file name."""
-    return {"api.md": api(), "cli.md": command_line(), "verbs.md": verbs(), "errors.md": mistakes()}
+    return {
+        "api.md": api(),
+        "cli.md": command_line(),
+        "verbs.md": verbs(),
+        "errors.md": mistakes(),
+        "settings.md": program_settings(),
+    }
 
 
 def main(directory: Path) -> None:

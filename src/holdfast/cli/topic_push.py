@@ -15,6 +15,7 @@ from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import length
 from holdfast.cli.output import counted, echo_text, json_option, print_json
+from holdfast.cli.program import Program
 from holdfast.cli.worker_log import open_log, set_level
 from holdfast.errors import UsageError, missing_extra
 from holdfast.signature import read_secret
@@ -31,8 +32,8 @@ class _Table(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=
     secret_file: str | None = None
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    push: list[_Table]
+class _File(msgspec.Struct, frozen=True):
+    push: tuple[_Table, ...] = ()
 
 
 @examples(
@@ -40,7 +41,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     "holdfast topics push --topic reminders --webhook http://localhost:9191/receive --concurrency 20 --secret-file hook.secret",
     "holdfast topics push --config push.toml",
 )
-@click.command()
+@click.command(cls=Program, path=("topics", "push"), secret=("url", "webhook"))
 @click.option(
     "--topic", "topics", multiple=True, help="Topic to deliver; may be repeated, each with its --webhook."
 )
@@ -50,7 +51,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="TOML file of topics and web hooks instead, as the guide shows.",
+    help="TOML file with settings, and with topics and web hooks in tables [[push]] instead of --topic.",
 )
 @click.option(
     "--ttr",
@@ -118,11 +119,12 @@ def push(
     )
 
 
-def _tables(topics: Sequence[str], urls: Sequence[str], config: Path | None) -> list[_Table]:
-    if config is not None:
+def _tables(topics: Sequence[str], urls: Sequence[str], config: Path | None) -> Sequence[_Table]:
+    tables = () if config is None else _read(config)
+    if tables:
         if topics or urls:
-            raise UsageError("--config names the topics: give either it, or --topic and --webhook")
-        return _read(config)
+            raise UsageError(f"{config} names topics in [[push]]: give either them, or --topic and --webhook")
+        return tables
     if not topics or len(topics) != len(urls):
         raise UsageError(
             f"each --topic needs its --webhook, in the same order: got {len(topics)} and {len(urls)}"
@@ -130,7 +132,7 @@ def _tables(topics: Sequence[str], urls: Sequence[str], config: Path | None) -> 
     return [_Table(topic, url) for topic, url in zip(topics, urls, strict=True)]
 
 
-def _read(config: Path) -> list[_Table]:
+def _read(config: Path) -> Sequence[_Table]:
     try:
         found = msgspec.convert(tomllib.loads(config.read_text(encoding="utf-8")), _File).push
     except OSError as error:

@@ -8,13 +8,14 @@ import platformdirs
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, PROXY_SECRET, USERS
+from holdfast.cli.program import Program
 
 
 @examples(
     "holdfast topics serve --auth none",
     "holdfast topics serve --bind 0.0.0.0 --auth bearer --users users.txt",
 )
-@click.command()
+@click.command(cls=Program, path=("topics", "serve"), secret=("url",))
 @click.option(
     "--auth",
     type=click.Choice(("none", "basic", "bearer", "proxy")),

@@ -18,6 +18,7 @@ from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, PROXY_SECRET, USERS
 from holdfast.cli.output import echo_text, json_option, print_json
+from holdfast.cli.program import Program
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError, missing_extra
 from holdfast.signature import LEAST_SECRET, read_secret
@@ -37,7 +38,7 @@ _TOPICS_PORT: Final = 7171
     "holdfast web -F --only gateway --bind 0.0.0.0 --auth bearer --users users.txt",
     "holdfast web -K",
 )
-@click.command()
+@click.command(cls=Program, path=("web",), secret=("url",))
 @click.option("-F", "--foreground", is_flag=True, help="Stay in the foreground.")
 @click.option(
     "-S",

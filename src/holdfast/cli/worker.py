@@ -7,11 +7,12 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 
 from holdfast.cli.place import inherited, own_namespace_option
+from holdfast.cli.program import Program, split_each
 from holdfast.cli.worker_log import open_log, set_level
 from holdfast.errors import UsageError
 from holdfast.work.greenlets import patch
@@ -23,25 +24,38 @@ _DEFAULTS: Final = WorkerSettings(("q",))
 _UNITS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
-def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int:
+def _bytes(text: str) -> int:
     """Return the number of bytes in a text such as "512M"; each unit is 1024 times the one before."""
     found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?", text.strip(), re.IGNORECASE)
     if found is None:
-        raise click.BadParameter(f"expected a size such as 512M or 1G, got {text!r}", context, parameter)
+        raise click.BadParameter(f"expected a size such as 512M or 1G, got {text!r}")
     return int(float(found[1]) * 1024 ** _UNITS[found[2].lower()])
 
 
-@click.command()
+class Reserver(click.Choice[str]):
+    """The name of a reserver, also as older systems write it: `RoundRobin`, `ShuffledRoundRobin`."""
+
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        return re.sub("[-_ ]", "", str(choice)).lower()
+
+
+@click.command(
+    cls=Program, path=("worker",), constants={"RUN_AS_SINGLE_PROCESS": ("pool", "serial")}, secret=("url",)
+)
 @click.option(
     "-q",
     "--queue",
     "queues",
     multiple=True,
-    help="Queue to take jobs from, or a pattern (mail-*, !mail-bulk, @key); may be repeated [default: QUEUES or QUEUE].",
+    callback=split_each,
+    envvar=["QUEUES", "QUEUE"],
+    help="Queue to take jobs from, or a pattern (mail-*, !mail-bulk, @key); may be repeated, or a list with commas (a comma in a "
+    "name: \\,) [default: QUEUES or QUEUE].",
 )
 @click.option(
     "--reserver",
-    type=click.Choice(RESERVERS),
+    type=Reserver(RESERVERS),
+    envvar="JOB_RESERVER",
     help=f"Order in which the queues are tried [default: JOB_RESERVER, or {_DEFAULTS.reserver}].",
 )
 @click.option(
@@ -68,6 +82,7 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     "-i",
     "--interval",
     type=float,
+    envvar="INTERVAL",
     help="Seconds after which an idle worker looks for jobs again; a new job wakes it sooner "
     f"[default: INTERVAL, or {_DEFAULTS.interval}].",
 )
@@ -141,7 +156,7 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
 )
 @click.option(
     "--max-memory",
-    callback=_bytes,
+    type=_bytes,
     metavar="SIZE",
     default="0",
     show_default=True,
@@ -220,7 +235,8 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str) -> int
     help="Restart when code below --path or the working directory changes; for development [default: off].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line at the start and one at the end.")
-def worker(reloads: bool, **flags: Any) -> int:
+@click.pass_context
+def worker(context: click.Context, /, reloads: bool, **flags: Any) -> int:
     """Run jobs of the named queues until stopped by a signal.
 
     Send signals to this process (the parent), which passes them on to its children. TERM and INT stop the worker: running
@@ -231,6 +247,8 @@ def worker(reloads: bool, **flags: Any) -> int:
     Only these jobs may run: functions marked with @client.job, modules named by --import, modules below --path, modules and
     packages directly in the working directory, and klass names with an --allow prefix.
     """
+    program = cast("Program", context.command)
+    flags["variables"] = lambda: program.from_variables(context, os.environ)
     if flags["greenlets"]:
         flags |= _greenlets(flags)
     open_log(flags["log_file"], flags["log_format"])

@@ -27,49 +27,11 @@ from holdfast.work.performing.outcome import met_unknown
 from holdfast.work.performing.surroundings import make_importable
 from holdfast.work.queues.reserving import listed
 from holdfast.work.run import body_of, run_worker
-from holdfast.work.settings import RESERVERS, Pool, ReserverKind, WorkerSettings
+from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.startup import call_setup, import_modules, load_middleware, search_first
 from holdfast.work.store_choice import StoreChoice
 
-NO_QUEUE = "no queue given: name at least one with --queue, or set QUEUE or QUEUES"
-
-
-def settings_from(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings in QUEUES (or QUEUE), INTERVAL, JOB_RESERVER and RUN_AS_SINGLE_PROCESS. Raises UsageError.
-
-    An empty variable counts as not set.
-    """
-    found: dict[str, Any] = {}
-    queues = queues_in(environment.get("QUEUES") or environment.get("QUEUE") or "")
-    if queues:
-        found["queues"] = queues
-    if environment.get("INTERVAL"):
-        found["interval"] = _seconds(environment["INTERVAL"])
-    if environment.get("JOB_RESERVER"):
-        found["reserver"] = reserver_named(environment["JOB_RESERVER"])
-    if environment.get("RUN_AS_SINGLE_PROCESS"):
-        found["pool"] = "serial"
-    return found
-
-
-def queues_in(text: str) -> tuple[str, ...]:
-    """Return the names between the commas, without blanks around them."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def reserver_named(text: str) -> ReserverKind:
-    """Return the reserver of the name `Ordered`, `RoundRobin`, `ShuffledRoundRobin`, or one of ours. Raises UsageError."""
-    for kind in RESERVERS:
-        if kind.replace("-", "") == text.strip().lower().replace("-", "").replace("_", ""):
-            return kind
-    raise UsageError(f"JOB_RESERVER: expected Ordered, RoundRobin or ShuffledRoundRobin, got {text!r}")
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f"INTERVAL: expected a number of seconds such as 5.0, got {text!r}") from None
+NO_QUEUE = "no queue given: name at least one with --queue, or set HOLDFAST_WORKER_QUEUE"
 
 
 log = logging.getLogger("holdfast")
@@ -82,7 +44,8 @@ UNKNOWN_CODE: Final = 3
 def start(flags: Mapping[str, Any]) -> int:
     """Run the worker that the flags and the environment describe, and return its exit status. Raises UsageError, StartFailed.
 
-    `flags` maps names of flags to values; a flag that was not given is None where the environment may set it.
+    `flags` maps names of flags to values; one that was not given may be None. `variables` returns the values that the environment
+    gives to those.
     """
     load = partial(_load, flags, str(Path.cwd()), tuple(str(Path(path).resolve()) for path in flags["paths"]))
     with ExitStack() as stack:
@@ -116,6 +79,7 @@ def _load(flags: Mapping[str, Any], root: str, paths: tuple[str, ...]) -> tuple[
         # Before anything else: a worker whose code cannot be imported must not take jobs.
         if flags["setup"]:
             call_setup(flags["setup"])
+            flags = {**flags, **flags["variables"]()}  # which the hook may have set
             set_level(flags["verbose"], flags["quiet"])
         settings = settings_of(flags, root)
         url = url_of(flags["url"], flags["port"])
@@ -136,7 +100,7 @@ def _follow(flags: Mapping[str, Any]) -> None:
 
 def _loading(flags: Mapping[str, Any], load: Load) -> Loading | None:
     """Return what loads the code outside of this process; None if there is nothing to load, or no child."""
-    pool: Pool = flags["pool"] or settings_from(os.environ).get("pool", "process")
+    pool: Pool = flags["pool"] or "process"
     if pool == "serial" or not (flags["setup"] or flags["middleware"] or flags["imports"]):
         return None
     names = ("workers", "concurrency", "name", "metrics_port")
@@ -158,10 +122,10 @@ def _leave_threads(status: int) -> None:
 
 
 def settings_of(flags: Mapping[str, Any], root: str) -> WorkerSettings:
-    """Return the settings: flags before environment before defaults. Raises UsageError, StartFailed."""
+    """Return the settings that the flags name. Raises UsageError, StartFailed."""
     names = [field.name for field in msgspec.structs.fields(WorkerSettings)]
     given: dict[str, Any] = {name: flags[name] for name in names if flags.get(name) not in (None, ())}
-    found = {**settings_from(os.environ), **given}
+    found = given
     if not found.get("queues"):
         raise click.UsageError(NO_QUEUE)
     if found.get("interval") == 0 and flags["drain"]:

@@ -119,7 +119,7 @@ class AllowList:
             return False
         packages = path.parents[: path.parents.index(here)]
         return all((package / "__init__.py").is_file() for package in packages) and all(
-            map(_is_ours, (path, *packages))
+            map(is_ours, (path, *packages))
         )
 
 
@@ -127,7 +127,7 @@ def _is_installed(path: Path) -> bool:
     return any(part in _PACKAGES for part in path.parts) or any(map(path.is_relative_to, _installed()))
 
 
-def _is_ours(path: Path) -> bool:
+def is_ours(path: Path) -> bool:
     """Return whether only this user and root may write the file."""
     try:
         found = path.stat()

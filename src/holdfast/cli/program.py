@@ -1,0 +1,297 @@
+"""Settings of the commands that run for long: each is read from its flag, a variable, a file, or has its default.
+
+The order is: flag, `HOLDFAST_<COMMAND>_<FLAG>`, the variables of older releases and systems, the file, the default.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from holdfast.code.allowed import is_ours
+from holdfast.errors import UsageError
+from holdfast.printable import one_line
+from holdfast.settings import unknown_option
+
+FILE: Final = "holdfast.toml"
+PROJECT: Final = "pyproject.toml"
+_TABLE: Final = ("tool", "holdfast")
+_NEVER: Final = frozenset({"config", "help", "status", "kill", "hash_password", "seed_data", "in_background"})
+"""Flags that are no settings: they ask for something else than a program that runs."""
+_CODE: Final = frozenset({"setup", "middleware", "import", "path", "allow"})
+"""Keys that name code to run; a file in a directory that others may write must not."""
+_PUSHES: Final = "push"
+"""The tables of a file that name topics and web hooks, which `topics push` reads."""
+PROGRAMS: Final = ("worker", "web", "notify", "topics serve", "topics push", "metrics serve")
+"""The commands that have settings, as they are typed."""
+
+
+class Setting(NamedTuple):
+    """What was found for one setting: the value as it was written, and where."""
+
+    value: Any
+    origin: str
+
+
+class Program(click.Command):
+    """A command that runs for long: its options may also be given by variables and by a file.
+
+    `path` names its table in a file, and its variables: `("topics", "push")`. A variable that an option names by `envvar` is one of older releases or systems; `constants`
+    maps such variables to the option and the value that they stand for if they are not empty. `secret` are the flags
+    whose values are never shown.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        path: tuple[str, ...],
+        constants: Mapping[str, tuple[str, str]] | None = None,
+        secret: Sequence[str] = (),
+        **attributes: Any,
+    ) -> None:
+        super().__init__(*args, **attributes)
+        self.path, self.constants, self.secret = path, dict(constants or {}), frozenset(secret)
+        self.older: dict[str, tuple[str, ...]] = {}
+        for option in self.params:
+            given = option.envvar or ()
+            self.older[option.name or ""] = (given,) if isinstance(given, str) else tuple(given)
+            option.envvar = None  # read here, after the variables of this release
+        config = next((option for option in self.params if option.name == "config"), None)
+        if config is None:
+            config = click.Option(
+                ["--config"],
+                type=click.Path(path_type=Path, dir_okay=False),
+                expose_value=False,
+                help=f"TOML file with settings [default: {FILE} or {PROJECT} in the working directory].",
+            )
+            self.params.append(config)
+        config.is_eager, config.callback = True, self._load
+
+    # What there is to set.
+
+    def settings(self) -> dict[str, click.Parameter]:
+        """Return the options that are settings, by their keys: `max-jobs` of `--max-jobs`."""
+        return {
+            key_of(option): option
+            for option in self.params
+            if isinstance(option, click.Option)
+            and not option.hidden
+            and option.name not in _NEVER
+            and key_of(option).replace("-", "_") not in _NEVER
+        }
+
+    def variable(self, key: str) -> str:
+        """Return the name of the variable of a setting: `HOLDFAST_WORKER_MAX_JOBS`."""
+        return f"{self._prefix()}{key.replace('-', '_').upper()}"
+
+    def older_variables(self, option: click.Parameter) -> list[str]:
+        """Return the variables of older releases and systems for an option."""
+        name = option.name or ""
+        return [*self.older[name], *(each for each, (target, _) in self.constants.items() if target == name)]
+
+    def _prefix(self) -> str:
+        return f"HOLDFAST_{'_'.join(self.path).upper()}_"
+
+    # What was set.
+
+    def found(
+        self, config: Path | None, environment: Mapping[str, str]
+    ) -> tuple[Path | None, dict[str, Setting]]:
+        """Return the file that is used, and what variables and it set, by key. Raises UsageError."""
+        settings = self.settings()
+        self._check_variables(environment, settings)
+        found = {}
+        path, document = _document(config)
+        file = {} if path is None else self._in_file(path, document, settings)
+        for key, option in settings.items():
+            setting = self._in_environment(key, option, environment) or file.get(key)
+            if setting is not None:
+                self._check(key, option, setting)
+                found[key] = setting
+        return path, found
+
+    def _load(self, context: click.Context, parameter: click.Parameter, config: Path | None) -> Path | None:
+        """Give the options what variables and the file set, and return the file that is used."""
+        if context.resilient_parsing:
+            return config
+        settings = self.settings()
+        path, found = self.found(config, os.environ)
+        context.default_map = {settings[key].name or "": each.value for key, each in found.items()}
+        return path
+
+    def from_variables(self, context: click.Context, environment: Mapping[str, str]) -> dict[str, Any]:
+        """Return the values that variables give now to the options that were not given as flags, by their names. Raises UsageError."""
+        settings = self.settings()
+        self._check_variables(environment, settings)
+        found: dict[str, Any] = {}
+        for key, option in settings.items():
+            name = option.name or ""
+            setting = self._in_environment(key, option, environment)
+            if setting is None or context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                continue
+            self._check(key, option, setting)
+            found[name] = option.process_value(context, setting.value)
+        return found
+
+    def _check_variables(self, environment: Mapping[str, str], settings: Mapping[str, Any]) -> None:
+        known = {self.variable(key) for key in settings}
+        for name in environment:
+            if name.startswith(self._prefix()) and name not in known and not self._is_older(name):
+                raise unknown_option(
+                    f"holdfast {' '.join(self.path)}", one_line(name), tuple(known), "variable"
+                )
+
+    def _is_older(self, name: str) -> bool:
+        return name in self.constants or any(name in names for names in self.older.values())
+
+    def _in_environment(
+        self, key: str, option: click.Parameter, environment: Mapping[str, str]
+    ) -> Setting | None:
+        variable = self.variable(key)
+        if variable in environment:
+            if not environment[variable].strip():
+                raise UsageError(f"{variable} is empty: give it a value, or unset it")
+            return Setting(_parsed(option, environment[variable]), variable)
+        for older in self.older_variables(option):
+            if environment.get(older):  # an empty one counts as not set, as it always did
+                value = self.constants.get(older, ("", environment[older]))[1]
+                return Setting(_parsed(option, value), older)
+        return None
+
+    def _check(self, key: str, option: click.Parameter, setting: Setting) -> None:
+        context = click.Context(self)
+        try:
+            option.type_cast_value(context, setting.value)
+        except click.BadParameter as error:
+            reason = "the value cannot be read" if key in self.secret else one_line(error.message.rstrip("."))
+            raise UsageError(f"{setting.origin}: {reason}") from None
+
+    def _in_file(
+        self, path: Path, document: Mapping[str, Any], settings: Mapping[str, click.Parameter]
+    ) -> dict[str, Setting]:
+        name = ".".join(self.path)
+        table: Any = document
+        for word in self.path:
+            table = table.get(word, {}) if isinstance(table, dict) else table
+        if not isinstance(table, dict):
+            raise UsageError(f"{path}: expected a table [{name}], got {type(table).__name__}")
+        for key, value in table.items():
+            if key not in settings:
+                raise unknown_option(f"{path}, [{name}]", one_line(key), tuple(settings), "setting")
+            if key in _CODE and not is_ours(path.resolve().parent):
+                raise UsageError(
+                    f"{path}, {key}: a file may name code only if no other user may write its directory; give --{key}"
+                )
+            _check_type(f"{path}, {key}", settings[key], value)
+        return {key: Setting(_as_given(value), f"{path}, {key}") for key, value in table.items()}
+
+
+def key_of(option: click.Parameter) -> str:
+    """Return the key of an option: its first long name without the dashes."""
+    return next((name[2:] for name in option.opts if name.startswith("--")), option.name or "")
+
+
+def split_list(text: str) -> list[str]:
+    r"""Return the texts between the commas, without blanks around them; `\,` is a comma in a text."""
+    parts = text.replace("\\,", "\0").split(",")
+    return [part.replace("\0", ",").strip() for part in parts if part.strip()]
+
+
+def split_each(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
+    """Return all names in values that may be lists with commas; the callback of an option that takes such values."""
+    return tuple(name for text in given for name in split_list(text))
+
+
+def _parsed(option: click.Parameter, text: str) -> Any:
+    """Return the text of a variable as a flag gives it; an option with `split_each` takes lists as they are."""
+    if not option.multiple:
+        return text.strip()
+    return [text] if option.callback is split_each else split_list(text)
+
+
+def _as_given(value: Any) -> Any:
+    """Return a value of a file as a flag gives it: an option's type may read texts only."""
+    if isinstance(value, list):
+        return [_as_given(each) for each in value]
+    return value if isinstance(value, bool) else str(value)
+
+
+def _check_type(where: str, option: click.Parameter, value: Any) -> None:
+    """Raise UsageError for a value of another type than the setting has."""
+    if option.multiple:
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise UsageError(f'{where}: expected a list of texts such as ["a", "b"], got {value!r:.80}')
+    elif getattr(option, "is_flag", False):
+        if not isinstance(value, bool):
+            raise UsageError(f"{where}: expected true or false, got {value!r:.80}")
+    elif isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise UsageError(f"{where}: expected a text or a number, got {value!r:.80}")
+    elif isinstance(option.type, click.types.IntParamType | click.types.FloatParamType) and isinstance(
+        value, str
+    ):
+        raise UsageError(f"{where}: expected a number, got {value!r:.80}")
+
+
+def _read(path: Path, optional: bool = False) -> dict[str, Any]:
+    """Return what a file has for holdfast, {} if it has nothing or, with `optional`, does not exist. Raises UsageError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        if optional:
+            return {}
+        raise UsageError(f"--config {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if path.name == PROJECT and "holdfast" not in text:
+        return {}
+    import tomllib  # most programs have no file
+
+    try:
+        document: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: {error}") from None
+    for word in _TABLE if path.name == PROJECT else ():
+        document = document.get(word, {}) if isinstance(document, dict) else {}
+    return document if isinstance(document, dict) else {}
+
+
+def _document(config: Path | None) -> tuple[Path | None, dict[str, Any]]:
+    """Return the file that is used, and what it has for holdfast; None for no file. Raises UsageError."""
+    if config is not None:
+        return config, _checked(config, _read(config))
+    found = [(path, document) for path in map(Path, (FILE, PROJECT)) if (document := _read(path, True))]
+    if len(found) > 1:
+        raise UsageError(f"both {FILE} and {PROJECT} have settings: keep one, or name one with --config")
+    for path, document in found:
+        return path, _checked(path, document)
+    return None, {}
+
+
+def _checked(path: Path, document: dict[str, Any]) -> dict[str, Any]:
+    """Return what a file has, once it is known to be this user's and to have no unknown tables. Raises UsageError."""
+    if not is_ours(path):
+        raise UsageError(
+            f"{path} is not used: other users may write it ({stat.filemode(path.stat().st_mode)}); chmod o-w {path}"
+        )
+    known = {words.split()[0]: 0 for words in PROGRAMS} | {_PUSHES: 0}
+    for name in document:
+        if name not in known:
+            raise unknown_option(str(path), one_line(name), tuple(known), "table")
+    return document
+
+
+def programs() -> Iterator[Program]:
+    """Load the commands that have settings."""
+    from holdfast.cli.main import holdfast
+
+    for words in PROGRAMS:
+        command: click.Command | None = holdfast
+        for word in words.split():
+            assert isinstance(command, click.Group)
+            command = command.get_command(click.Context(command), word)
+        assert isinstance(command, Program)
+        yield command

@@ -1,0 +1,176 @@
+"""Settings of the commands that run for long: flags, variables, a file, defaults; `holdfast settings` shows them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.main import run
+from holdfast.cli.program import PROGRAMS, Program, programs
+from holdfast.cli.worker import worker
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory of our own."""
+    tmp_path.chmod(0o700)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def shown(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, tuple[str, str]]:
+    """What `holdfast settings` shows: value and origin by setting."""
+    assert run(["settings", *words, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["settings"]
+    return {row["setting"]: (row["value"], row["origin"]) for row in rows}
+
+
+def parsed(*words: str) -> dict[str, object]:
+    """The flags of a worker as its command gets them."""
+    return worker.make_context("worker", list(words)).params
+
+
+def test_every_program_has_settings_and_no_two_share_a_variable() -> None:
+    names = [program.variable(key) for program in programs() for key in program.settings()]
+    assert len(names) == len(set(names)) > 100
+    assert "HOLDFAST_WORKER_MAX_JOBS" in names
+    assert "HOLDFAST_TOPICS_PUSH_TTR" in names
+    assert "HOLDFAST_METRICS_PORT" in names
+
+
+def test_a_flag_wins_over_a_variable_over_an_older_variable_over_the_file_over_the_default(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert parsed("-q", "q")["interval"] is None
+    (here / "holdfast.toml").write_text("[worker]\ninterval = 1.5\n")
+    assert parsed("-q", "q")["interval"] == 1.5
+    monkeypatch.setenv("INTERVAL", "2")
+    assert parsed("-q", "q")["interval"] == 2.0
+    monkeypatch.setenv("HOLDFAST_WORKER_INTERVAL", "3")
+    assert parsed("-q", "q")["interval"] == 3.0
+    assert parsed("-q", "q", "--interval", "4")["interval"] == 4.0
+
+
+def test_older_variables_keep_their_meaning_and_empty_ones_count_as_not_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, text in {
+        "QUEUES": "", "QUEUE": "a, b", "JOB_RESERVER": "ShuffledRoundRobin", "RUN_AS_SINGLE_PROCESS": "no", "INTERVAL": "",
+        "HOLDFAST_SHUTDOWN_TIMEOUT": "8", "HOLDFAST_NAMESPACE": "shop",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, text)
+    found = parsed()
+    assert (found["queues"], found["reserver"], found["pool"]) == (
+        ("a", "b"),
+        "shuffled-round-robin",
+        "serial",
+    )
+    assert (found["interval"], found["shutdown_timeout"], found["namespace"]) == (None, 8.0, "shop")
+
+
+def test_lists_in_variables_and_names_of_queues_have_commas(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert parsed("-q", "a,b", "-q", r"c\,d")["queues"] == ("a", "b", "c,d")
+    monkeypatch.setenv("HOLDFAST_WORKER_QUEUE", r"a, b\,c")
+    monkeypatch.setenv("HOLDFAST_WORKER_PATH", "x,y")
+    assert (parsed()["queues"], parsed()["paths"]) == (("a", "b,c"), ("x", "y"))
+    monkeypatch.delenv("HOLDFAST_WORKER_QUEUE")
+    (here / "pyproject.toml").write_text('[tool.holdfast.worker]\nqueue = ["a", "b,c", "d\\\\,e"]\n')
+    assert parsed()["queues"] == ("a", "b", "c", "d,e")
+
+
+def test_the_file_sets_every_program_that_has_a_table_in_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = here / "ops.toml"
+    file.write_text(
+        '[worker]\nquiet = true\nmax-memory = "1G"\n[web]\nport = 8000\nredact = ["*.password"]\n[topics.push]\nttr = "30s"\n[metrics]\nport = 9000\n'
+    )
+    assert shown(capsys, "--config", str(file), "--set") == {
+        "quiet": ("on", f"{file}, quiet"), "max-memory": ("1G", f"{file}, max-memory"), "port": ("9000", f"{file}, port"),
+        "redact": ("*.password", f"{file}, redact"), "ttr": ("30s", f"{file}, ttr"),
+    }  # fmt: skip
+    assert parsed("-q", "q", "--config", str(file))["max_memory"] == 1 << 30
+    assert shown(capsys, "worker", "--set") == {}
+
+
+def test_secrets_are_shown_as_set_and_urls_without_passwords(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOLDFAST_NOTIFY_CHAT", "https://chat.example.org/s3cret")
+    monkeypatch.setenv("HOLDFAST_WORKER_URL", "redis://:s3cret@db:6379")
+    assert shown(capsys, "notify")["chat"] == ("set", "HOLDFAST_NOTIFY_CHAT")
+    assert shown(capsys, "worker")["url"] == ("redis://:…@db:6379", "HOLDFAST_WORKER_URL")
+
+
+MISTAKES = {
+    'queue = "a"': 'holdfast.toml, queue: expected a list of texts such as ["a", "b"], got \'a\'',
+    'quue = ["a"]': "holdfast.toml, [worker] has no setting 'quue'; did you mean 'queue'?",
+    'concurrency = "5"': "holdfast.toml, concurrency: expected a number, got '5'",
+    'quiet = "yes"': "holdfast.toml, quiet: expected true or false, got 'yes'",
+    'pool = "treads"': "holdfast.toml, pool: 'treads' is not one of",
+    "pool = ['thread']": "holdfast.toml, pool: expected a text or a number, got ['thread']",
+    'max-memory = "much"': "holdfast.toml, max-memory: expected a size such as 512M or 1G, got 'much'",
+    "[workr]": "holdfast.toml has no table 'workr'; did you mean 'worker'?",
+    "[": "holdfast.toml: ",
+    "= ": "holdfast.toml: ",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_in_the_file_is_one_sentence(
+    here: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (here / "holdfast.toml").write_text(f"[worker]\n{text}\n")
+    assert run(["worker", "-q", "q", "--drain"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert MISTAKES[text] in said
+    assert "Traceback" not in said
+
+
+def test_a_mistake_in_a_variable_names_it_and_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text, sentence in (
+        ("HOLDFAST_WORKER_QUEU", "a", "no variable 'HOLDFAST_WORKER_QUEU'; did you mean 'HOLDFAST_WORKER_QUEUE'?"),
+        ("HOLDFAST_WORKER_QUEUE", " ", "HOLDFAST_WORKER_QUEUE is empty: give it a value, or unset it"),
+        ("HOLDFAST_WORKER_CONCURRENCY", "many", "HOLDFAST_WORKER_CONCURRENCY: 'many' is not a valid integer"),
+        ("INTERVAL", "soon", "INTERVAL: 'soon' is not a valid float"),
+        ("JOB_RESERVER", "Best", "JOB_RESERVER: 'Best' is not one of"),
+    ):  # fmt: skip
+        with monkeypatch.context() as patch:
+            patch.setenv(name, text)
+            assert run(["worker", "-q", "q", "--drain"]) == 2
+        assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_two_files_and_one_that_others_may_write_are_refused(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, project = here / "holdfast.toml", here / "pyproject.toml"
+    ours.write_text("[worker]\nquiet = true\n")
+    project.write_text("[tool.holdfast.worker]\nquiet = true\n")
+    assert run(["worker", "-q", "q", "--drain"]) == 2
+    assert "both holdfast.toml and pyproject.toml have settings" in capsys.readouterr().err
+    project.write_text("[project]\nname = 'holdfast-shop'\n")
+    assert parsed("-q", "q")["quiet"] is True
+    ours.chmod(0o646)
+    assert run(["worker", "-q", "q", "--drain"]) == 2
+    assert "other users may write it (-rw-r--rw-)" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("key", ["import", "setup", "middleware", "path", "allow"])
+def test_a_file_in_a_directory_that_others_may_write_names_no_code(
+    here: Path, capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    value = '"x:y"' if key == "setup" else '["x"]'
+    (here / "holdfast.toml").write_text(f"[worker]\n{key} = {value}\n")
+    assert parsed("-q", "q")
+    here.chmod(0o777)
+    assert run(["worker", "-q", "q", "--drain"]) == 2
+    assert f"give --{key}" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_program_is_made_for_each_command_that_runs_for_long() -> None:
+    assert [type(program) for program in programs()] == [Program] * len(PROGRAMS)
