@@ -273,7 +273,7 @@ def retried(delay: int, *options: str) -> Callable[[Bench], float]:
 def spawning(bench: Bench) -> float:
     """Pops that find as many missed occurrences as they want."""
     queue = bench.queue()
-    words = ("", 0, queue, f"template-{queue}", KLASS, BODY, 1, -2 * JOBS, 0, 5, 0, 0)
+    words = ("", 0, "set", queue, f"template-{queue}", KLASS, BODY, 1, -2 * JOBS, 0, 5, 0, 0)
     bench.prepare([bench.native.words("recur", *words)])
     return bench.cpu(bench.pops(queue))[0]
 

@@ -3,31 +3,21 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-import pytest
 from worker_kit import until
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-
-
-@pytest.fixture
-def gnomes(monkeypatch):
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    import gnomes
-
-    return gnomes
+from holdfast import gnomes
 
 
 def test_a_worker_takes_a_job_through_all_three_queues(shop):
-    jid = shop.client.queues["underpants"].put("gnomes.GnomesJob", {"pairs": 3})
+    jid = shop.client.queues["underpants"].put("holdfast.gnomes.GnomesJob", {"pairs": 3})
     queues = ("-q", "profit", "-q", "unknown", "-q", "underpants")
-    shop.start("process", *queues, "--path", str(EXAMPLES), "--import", "gnomes")
+    shop.start("process", *queues, "--import", "holdfast.gnomes")
     until(lambda: shop.state(jid) == "complete", "there is profit")
     assert shop.job(jid)["profit"] == 15
 
 
-def test_each_step_leads_to_the_next(client, gnomes):
+def test_each_step_leads_to_the_next(client):
     jid = client.queues["underpants"].put(gnomes.GnomesJob, {})
     for queue in gnomes.QUEUES:
         client.queues[queue].pop().process()
@@ -36,7 +26,7 @@ def test_each_step_leads_to_the_next(client, gnomes):
 
 
 def test_it_is_a_program_that_never_uses_a_store_it_was_not_given(url, tmp_path):
-    words = [sys.executable, str(EXAMPLES / "gnomes.py"), "--jobs", "2"]
+    words = [sys.executable, "-m", "holdfast.gnomes", "--jobs", "2"]
     ended = subprocess.run([*words, "--url", url], capture_output=True, text=True, timeout=60, check=True)
     assert [line.partition("state: ")[2] for line in ended.stdout.splitlines()] == [
         "complete, pairs: 1, collected: 1, idea: something with 1 pairs, profit: 5",

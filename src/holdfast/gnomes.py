@@ -1,9 +1,9 @@
 """A pipeline: gnomes collect underpants, something happens, and there is profit.
 
-    holdfast worker -q profit -q unknown -q underpants --path docs/examples --import gnomes
-    PYTHONPATH=docs/examples python -c "import gnomes, holdfast; holdfast.Client().queues['underpants'].put(gnomes.GnomesJob, {'pairs': 3})"
+    holdfast worker -q profit -q unknown -q underpants --import holdfast.gnomes
+    holdfast put holdfast.gnomes.GnomesJob --klass --queue underpants --data '{"pairs": 3}'
 
-Or all of it at once, with a worker in this process, on the embedded store: `python docs/examples/gnomes.py`.
+Or all of it at once, with a worker in this process, on the embedded store: `python -m holdfast.gnomes`.
 """
 
 import argparse
@@ -50,11 +50,11 @@ def run(url: str, count: int, namespace: str = "gnomes") -> list[dict[str, Any]]
 
     with Client(url, namespace=namespace) as client:
         jids = [
-            client.queues["underpants"].put("gnomes.GnomesJob", {"pairs": number + 1})
+            client.queues["underpants"].put("holdfast.gnomes.GnomesJob", {"pairs": number + 1})
             for number in range(count)
         ]
         # The last step first; a worker that drains its queues ends when they are empty.
-        settings = WorkerSettings(QUEUES[::-1], pool="serial", drain=True, imports=("gnomes",))
+        settings = WorkerSettings(QUEUES[::-1], pool="serial", drain=True, imports=("holdfast.gnomes",))
         run_worker(settings, StoreChoice(url, {"namespace": namespace}))
         return [
             {"jid": job.jid, "state": job.state, **json.loads(job.data)} for job in client.jobs.get(*jids)
@@ -65,7 +65,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the example from the command line, and return the exit status."""
     from holdfast import store
 
-    parser = argparse.ArgumentParser("gnomes.py", description="Collect underpants. Profit.")
+    parser = argparse.ArgumentParser("holdfast.gnomes", description="Collect underpants. Profit.")
     parser.add_argument("--url", help="the store [default: the embedded one]")
     parser.add_argument("--jobs", type=int, default=3, help="how many jobs to put [default: 3]")
     flags = parser.parse_args(words)
