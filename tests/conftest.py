@@ -18,7 +18,7 @@ import sampling
 from holdfast.client.aio import AsyncClient
 from holdfast.client.sync import Client
 from holdfast.logs import DescriptorHandler
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.testing.store import Engine, ScratchStore, find_engine
 
 BEGUN = time.monotonic()
@@ -141,7 +141,7 @@ def aclient(url: str, namespace: str) -> AsyncClient:
 def clock(engine_store: ScratchStore, namespace: str) -> Iterator[StoppedClock]:
     """The stopped clock of a test root, on each engine in turn."""
     with Client(engine_store.url, namespace=namespace) as made:
-        yield StoppedClock(made)
+        yield StoppedClock(made, START_MS)
 
 
 @pytest.fixture

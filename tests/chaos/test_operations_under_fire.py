@@ -20,7 +20,7 @@ from holdfast.console.operation_spec import Spec
 from holdfast.console.operations import LEASE_MS, Operation, Running
 from holdfast.errors import HoldfastError, WrongState
 from holdfast.models import JobFacts
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.testing.store import ScratchStore
 from native_door import Door
 from waiting import until
@@ -34,7 +34,7 @@ class Fire:
 
     def __init__(self, store: ScratchStore, client: Client, namespace: str) -> None:
         self.store, self.client, self.namespace = store, client, namespace
-        self.clock, self.door = StoppedClock(client), Door(client)
+        self.clock, self.door = StoppedClock(client, START_MS), Door(client)
         self.console = Console(client, "ann")
         self.programs: list[subprocess.Popen[bytes]] = []
         self.random = random.Random(os.environ.get("HOLDFAST_SAMPLE", "all"))

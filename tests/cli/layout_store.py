@@ -9,7 +9,7 @@ from holdfast.commands.admin import Audit
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 
 NAMESPACE = "test-layouts"
 HOST = "mail-host-7.internal"
@@ -28,7 +28,7 @@ def jid(number: int) -> str:
 
 def make(client: Client) -> None:
     """Put everything that a list can show into the namespace of a client, which must be new."""
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.start()
     client.config["heartbeat"] = 3600
     client.config["shop-region"] = "eu-west"

@@ -23,7 +23,7 @@ from holdfast import Client
 from holdfast.commands.jobs import PutMany
 from holdfast.commands.workers import WorkerSeen
 from holdfast.errors import Refused
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.testing.store import ScratchStore
 from waiting import until
 
@@ -146,7 +146,7 @@ def night(tmp_path: Path, url: str, namespace: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def stopped(client: Client) -> StoppedClock:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.start()
     return clock
 

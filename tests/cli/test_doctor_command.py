@@ -23,6 +23,7 @@ from holdfast.console.findings import Report
 from holdfast.console.store_checks import StoreFacts, eviction, memory, persistence, replication, version
 from holdfast.core.library import library
 from holdfast.testing import StoppedClock
+from holdfast.testing.clock import START_MS
 from holdfast.testing.store import Engine, ScratchStore, find_engine
 
 OF_STORE = [
@@ -101,7 +102,7 @@ def test_a_namespace_without_trouble_has_nothing_to_warn_of(
 def test_what_is_stuck_is_found_and_named(
     store: ScratchStore, client: Client, place: tuple[str, ...]
 ) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.advance(seconds=0)
     evil = "a\u202eb"
     client.queues[evil].put("K")

@@ -15,7 +15,7 @@ from holdfast.commands.failures import FailureGroup
 from holdfast.console.handles import Console
 from holdfast.console.page_paths import group_path, name_of
 from holdfast.console.triage import MANY
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.testing.store import ScratchStore
 from waiting import until
 
@@ -35,7 +35,7 @@ def surging(client: Client) -> list[str]:
 
 
 def test_a_surge_begins_and_is_over_as_the_attention_list_has_it(client: Client) -> None:
-    clock, console = StoppedClock(client), Console(client)
+    clock, console = StoppedClock(client, START_MS), Console(client)
     clock.start()
     clock.advance(minutes=-(clock.now % 3600) / 60)  # the first moment of an hour
     watch = SurgeWatch("https://jobs.example/x")

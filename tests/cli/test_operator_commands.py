@@ -16,7 +16,7 @@ from holdfast.cli.tables import width
 from holdfast.commands.admin import Audit
 from holdfast.commands.queues import Pause
 from holdfast.commands.workers import WorkerSeen
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 from terminal import Terminal, written
 from waiting import until
 
@@ -426,7 +426,7 @@ def test_stats_begin_with_what_needs_attention(client: Client, run: Any, read: A
 
 
 def test_two_findings_that_one_command_helps_are_shown_once(client: Client, run: Any) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.start()
     client.queues["q"].recur("jobs.nightly", {}, 60, jid="nightly")
     client.queues["q"].put("jobs.send")

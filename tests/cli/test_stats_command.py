@@ -14,7 +14,7 @@ from holdfast import Client
 from holdfast.cli.main import run
 from holdfast.cli.stats import MOST_BYTES, Statsd
 from holdfast.errors import UsageError
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_the_table_shows_queues_and_today(
 def test_retried_counts_exceptions_and_lost_counts_leases(
     client: Client, url: str, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.advance(seconds=0)
     queue = client.queues["mail"]
     queue.put("k.K", retries=5)

@@ -9,7 +9,7 @@ import pytest
 from command_line import holdfast
 from holdfast import Client
 from holdfast.commands.workers import WorkerSeen
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_check_tells_by_its_exit_code_whether_a_worker_of_that_name_or_machine
 
 
 def test_a_check_fails_for_a_worker_that_was_silent_for_too_long(client: Client, ask: Any) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.advance(seconds=0)
     seen(client, "w-0")
     clock.advance(seconds=30)

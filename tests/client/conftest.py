@@ -7,7 +7,7 @@ from sync_async import Async, Sync
 from works import Works
 
 from holdfast import Client
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 
 
 @pytest.fixture(params=[Sync, Async], ids=["sync", "async"])
@@ -21,7 +21,7 @@ def do(request: pytest.FixtureRequest, url: str, namespace: str) -> Iterator[Syn
 @pytest.fixture
 def stopped(client: Client) -> StoppedClock:
     """The clock of this test's namespace, for both clients; request it before `do`."""
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.advance(seconds=0)
     return clock
 

@@ -31,7 +31,7 @@ def test_time_stands_still_and_is_the_same_for_every_client(clock, engine_store,
 
 def test_a_clock_cannot_be_stopped_outside_tests(url):
     client = Client(url, namespace="production")
-    StoppedClock(client)
+    StoppedClock(client, START_MS)
     with pytest.raises(Refused, match=r"test|production"):
         client.queues["q"].put("K")
     client.close()
@@ -41,4 +41,4 @@ def test_a_root_in_use_cannot_become_a_test_root(url, namespace):
     with Client(url, namespace=namespace) as client:
         client.queues["q"].put("K")
         with pytest.raises(Refused):
-            StoppedClock(client).advance(seconds=1)
+            StoppedClock(client, START_MS).advance(seconds=1)

@@ -22,6 +22,7 @@ from holdfast.client.recurring import AsyncRecurringJob
 from holdfast.client.throttles import AsyncThrottle
 from holdfast.commands.views import ListSet
 from holdfast.testing import StoppedClock
+from holdfast.testing.clock import START_MS
 from holdfast.wire.plans import stopped
 
 
@@ -145,7 +146,7 @@ def test_a_lease_that_merely_ran_out_is_viewed_and_counted_as_stalled_while_its_
 ):
     queue = do.client.queues["mail"]
     with Client(url, namespace=namespace) as other:
-        clock = StoppedClock(other)
+        clock = StoppedClock(other, START_MS)
         clock.start()
         do(lambda: queue.put("K", jid="j"))
         do(queue.pop)
@@ -168,7 +169,7 @@ def test_a_lease_that_was_taken_away_makes_a_stalled_job(do):
 def test_a_delayed_job_keeps_its_priority_and_a_timed_out_one_goes_to_the_front(do, url, namespace):
     queue = do.client.queues["mail"]
     with Client(url, namespace=namespace) as other:
-        clock = StoppedClock(other)
+        clock = StoppedClock(other, START_MS)
         clock.start()
         do(lambda: queue.put("K", jid="lost"))
         held = do(queue.pop)

@@ -14,7 +14,7 @@ NOW = START_MS / 1000
 def clock(do, url, namespace):
     """The stopped clock of the namespace that `do` works on."""
     with Client(url, namespace=namespace) as made:
-        clock = StoppedClock(made)
+        clock = StoppedClock(made, START_MS)
         clock.advance(seconds=0)
         yield clock
 

@@ -12,6 +12,7 @@ import pytest
 from holdfast import Client
 from holdfast.compat import reqless
 from holdfast.testing import ScratchStore, StoppedClock
+from holdfast.testing.clock import START_MS
 
 REAL = Path(__file__).parents[1] / "reqless" / "real"
 STORIES = REAL.parent.parent / "compat"
@@ -30,7 +31,7 @@ class World:
         self.package: Any = reqless
         self.url, self.namespace = url, namespace
         self.client: Any = self.other("box")
-        self.clock = StoppedClock(Client(url, namespace=namespace))
+        self.clock = StoppedClock(Client(url, namespace=namespace), START_MS)
         self.clock.now_ms = round(time.time() * 1000)
         self.clock._client.shard.test_clock_ms = self.clock.now_ms
         self.clock.start()

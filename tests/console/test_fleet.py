@@ -10,12 +10,12 @@ from holdfast.client.patterns import QueuePriorityPattern as Rule
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import AsyncConsole, Console
 from holdfast.errors import UsageError
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 
 
 @pytest.fixture
 def console(client: Client) -> Console:
-    StoppedClock(client).start()
+    StoppedClock(client, START_MS).start()
     return Console(client, "ada@box")
 
 
@@ -43,7 +43,7 @@ def test_each_worker_has_the_number_of_its_jobs_and_all_together_are_summed(
 
 
 def test_silent_workers_come_last_and_are_not_counted_as_slots(console: Console, client: Client) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     seen(client, "a-gone", "q")
     clock.advance(seconds=31)
     seen(client, "z", "q")

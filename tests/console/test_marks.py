@@ -3,11 +3,11 @@
 from holdfast import Client
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 
 
 def test_new_versions_of_workers_and_pauses_of_the_queue_are_marked(client: Client) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.start()
     console = Console(client, "ada")
     client.queues["mail"].put("jobs.Send", {})

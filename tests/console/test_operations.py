@@ -14,7 +14,7 @@ from holdfast.console.handles import AsyncConsole, Console
 from holdfast.console.operation_spec import Spec, merged
 from holdfast.console.operations import LEASE_MS, Running
 from holdfast.errors import OperationNotFound, UsageError, WrongState
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_a_delay_of_jobs_that_have_one_meets_each_job_once(
 def test_a_move_takes_jobs_that_were_queued_since_and_leaves_those_that_wait_there(
     console: Console, client: Client
 ) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.advance(seconds=0)
     put(client, 3, "a")
     put(client, 2, "b")
@@ -192,7 +192,7 @@ def test_a_move_takes_jobs_that_were_queued_since_and_leaves_those_that_wait_the
 
 
 def test_a_move_ends_where_the_clock_steps_back(console: Console, client: Client) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.advance(seconds=0)
     put(client, 300, "a")
     put(client, 10, "b")

@@ -14,7 +14,7 @@ from holdfast.console.put import NamedCode
 from holdfast.console.queries import Series, growth_of
 from holdfast.console.queue_figures import QueueFigures, backlog
 from holdfast.models import Counts, Sample
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 
 MINUTE = 60_000
 
@@ -26,7 +26,7 @@ def period(when_ms: int, **counts: int) -> Series:
 @pytest.fixture
 def clock(client: Client) -> StoppedClock:
     """The stopped clock of this test's namespace."""
-    made = StoppedClock(client)
+    made = StoppedClock(client, START_MS)
     made.start()
     return made
 

@@ -9,12 +9,12 @@ from holdfast import AsyncClient, Client
 from holdfast.console.handles import AsyncConsole, Console
 from holdfast.console.snooze import KEY
 from holdfast.errors import UnknownName, UsageError
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 
 
 @pytest.fixture
 def clock(client: Client) -> StoppedClock:
-    found = StoppedClock(client)
+    found = StoppedClock(client, START_MS)
     found.advance(seconds=0)
     return found
 

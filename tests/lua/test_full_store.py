@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.client.sync import Client
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.testing.store import Engine, ScratchStore
 from native_door import Door, StoreMessage, rows
 
@@ -14,7 +14,7 @@ from native_door import Door, StoreMessage, rows
 def full(engine: Engine, namespace: str) -> Iterator[Door]:
     """Nine jobs in `q`, three of them running, and no memory left."""
     with ScratchStore(engine) as store, Client(store.url, namespace=namespace) as client:
-        StoppedClock(client).advance(seconds=0)
+        StoppedClock(client, START_MS).advance(seconds=0)
         door = Door(client)
         door.put("q", *[f"j{n}" for n in range(9)])
         door.pop("w", "q", n=3)

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast import AsyncClient, Client
 from holdfast.testing import AsyncLocalWorker, LocalWorker, StoppedClock
+from holdfast.testing.clock import START_MS
 
 
 class SyncCrew:
@@ -61,7 +62,7 @@ class AsyncCrew:
 def still(url: str, namespace: str) -> Iterator[StoppedClock]:
     """The stopped clock of this test's namespace."""
     with Client(url, namespace=namespace) as own:
-        clock = StoppedClock(own)
+        clock = StoppedClock(own, START_MS)
         clock.start()
         yield clock
 

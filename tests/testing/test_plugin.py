@@ -79,6 +79,15 @@ USUAL = """
         holdfast_clock.advance(hours=1)
         assert len(holdfast_worker.drain()) == 2
 
+    def test_the_clock_starts_now_and_is_set_to_a_moment(holdfast_clock, holdfast_worker):
+        from datetime import UTC, datetime, timedelta
+        assert abs(holdfast_clock.moment - datetime.now(UTC)) < timedelta(minutes=5)
+        welcome.put_at(datetime.now(UTC) + timedelta(hours=2), 9)
+        assert holdfast_worker.run_for(hours=1) == []
+        assert len(holdfast_worker.run_for(hours=2)) == 1
+        holdfast_clock.set(datetime(2027, 3, 28, tzinfo=UTC))
+        assert repr(holdfast_clock) == "<StoppedClock at 2027-03-28T00:00:00.000+00:00>"
+
     def test_inline(holdfast_worker):
         with holdfast_worker.inline():
             assert welcome.put(3, lang="de").result(0) == "de-3"

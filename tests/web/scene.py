@@ -7,7 +7,7 @@ from holdfast import Client
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 
 NOW_MS = 1_795_703_520_000
 """The afternoon of 26 November 2026, as `date -u -d @1795703520` has it."""
@@ -53,7 +53,7 @@ class Scene:
 
     def __init__(self, client: Client) -> None:
         self.client, self.rng = client, random.Random(7)
-        self.clock = StoppedClock(client)
+        self.clock = StoppedClock(client, START_MS)
         self._move_to(NOW_MS - 46 * 3_600_000, at_start=True)
         self.workers = {
             queue: Client(client.store_url, namespace=client.settings.namespace, hostname=name)

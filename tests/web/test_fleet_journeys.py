@@ -18,7 +18,7 @@ import programs
 from holdfast import Client
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 from waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
@@ -92,7 +92,7 @@ def test_a_recurring_job_is_made_run_changed_paused_and_deleted(
 def test_the_missed_turns_of_a_recurring_job_are_counted_until_a_worker_asks(
     visit: Visits, client: Client
 ) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.start()
     client.queues["reports"].recur("shop.Hourly", {}, 3600, jid="hourly", offset=3600, backlog=1)
     clock.advance(hours=3, minutes=1)

@@ -14,7 +14,7 @@ from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
 from holdfast.console.operations import Operation
 from holdfast.console.page_paths import segment
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.web import User, create_app
 from waiting import until
 
@@ -120,7 +120,7 @@ def test_why_there_is_no_stack_is_shown(web: TestClient, client: Client) -> None
 
 
 def test_two_versions_and_silent_workers_are_pointed_out(web: TestClient, client: Client) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.start()
     seen(client, "old", "q", version="1.0")
     clock.advance(seconds=40)
@@ -363,7 +363,7 @@ def test_an_unknown_operation_is_not_found(web: TestClient, verb: str) -> None:
 def test_an_operation_whose_application_ended_is_finished_by_another_one_and_changes_each_job_once(
     browse: Browse, client: Client
 ) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.start()
     jids = [client.queues["q"].put("k.K", {"n": number}) for number in range(160)]
     with TestClient(create_app(client), headers=SAME_SITE) as first:

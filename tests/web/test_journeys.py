@@ -9,7 +9,7 @@ from starlette.requests import HTTPConnection
 
 from holdfast import Client
 from holdfast.console.handles import Console
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.web import User, create_app
 from holdfast.web.pages import TABLE
 from waiting import until
@@ -82,7 +82,7 @@ def test_each_tab_of_a_queue_lists_its_jobs_and_its_address_shows_it_in_another_
 
 def a_job_in_each_state(client: Client) -> dict[str, str]:
     queue = client.queues["mail"]
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.start()
     client.throttles["api"].set_maximum(1)
     [failed] = fail(client, 1)

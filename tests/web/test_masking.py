@@ -12,7 +12,7 @@ from holdfast.commands.admin import Audit
 from holdfast.commands.leases import CompleteMany, Done
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.web import User
 from holdfast.web.pages import TABLE
 
@@ -28,7 +28,7 @@ NAMES = {
 @pytest.fixture
 def jids(client: Client) -> list[str]:
     """A failed, a completed, a running and a waiting job, and one that was retried with other data, all with secrets."""
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.start()
     client.config.set("keep-data", 1)
     queue, console = client.queues["mail"], Console(client, "ada")

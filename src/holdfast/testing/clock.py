@@ -1,8 +1,10 @@
 """A stopped clock, which a test moves."""
 
 from datetime import UTC, datetime
+from time import time
 from typing import Final, TypeVar
 
+from holdfast.client.function_jobs import moment_of
 from holdfast.client.sync import Client
 from holdfast.commands import Command
 from holdfast.commands.admin import Info, SetClock
@@ -13,19 +15,24 @@ from holdfast.wire.exchange import exchange
 R = TypeVar("R")
 
 START_MS: Final = 1_700_000_000_000
+"""14 November 2023: where the clocks of the tests of holdfast itself start."""
 
 
 class StoppedClock:
     """The clock of one namespace, whose name must begin with `test` and which must be new in the store.
 
-    It belongs to the namespace, so all its clients see the same time. It starts at 14 November 2023.
+    It belongs to the namespace, so all its clients see the same time. It starts at `start_ms` (epoch milliseconds), by default at the
+    present.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, start_ms: int | None = None) -> None:
         check_client(client, Client)
         self._client = client
-        self.now_ms = START_MS
-        client.shard.test_clock_ms = START_MS
+        self.now_ms = round(time() * 1000) if start_ms is None else start_ms
+        client.shard.test_clock_ms = self.now_ms
+
+    def __repr__(self) -> str:
+        return f"<StoppedClock at {self.moment.isoformat(timespec='milliseconds')}>"
 
     @property
     def now(self) -> float:
@@ -43,7 +50,14 @@ class StoppedClock:
 
     def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
         """Move the clock, forward or back. It performs no jobs that become due. Raises UsageError."""
-        self.now_ms += span(days, hours, minutes, seconds, -MAX_DELAY)
+        self._move_to(self.now_ms + span(days, hours, minutes, seconds, -MAX_DELAY))
+
+    def set(self, moment: datetime | float) -> None:
+        """Set the clock to a moment, a datetime with a time zone or epoch seconds, forward or back. It performs no jobs. Raises UsageError."""
+        self._move_to(round(moment_of("moment", moment) * 1000))
+
+    def _move_to(self, now_ms: int) -> None:
+        self.now_ms = now_ms
         # Not by the client's own `run`, which warns inside an event loop: a test may move the clock there.
         self._client.runner.run(exchange(self._client.shard, SetClock(self.now_ms)))
 
