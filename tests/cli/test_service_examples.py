@@ -12,11 +12,14 @@ from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
+import yaml
 
 from holdfast import Client
+from holdfast.cli.web import web
 from holdfast.cli.worker import worker
 from holdfast.cli.worker_start import settings_of
 from holdfast.cli.workers import workers
+from holdfast.work.settings import WorkerSettings
 from waiting import until
 
 HERE = Path(__file__).parents[2] / "docs" / "examples"
@@ -29,30 +32,55 @@ def service() -> dict[str, str]:
     return dict(parser["Service"])
 
 
-def worker_words() -> list[list[str]]:
-    [check, command] = map(
-        json.loads, re.findall(r"CMD (\[.*\])$", (HERE / "Dockerfile").read_text(), re.MULTILINE)
+DOCKERFILE = (HERE / "Dockerfile").read_text()
+
+
+@pytest.fixture
+def kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, WorkerSettings]:
+    """The settings of the worker in the container and in the unit."""
+    [check, entry, command] = map(
+        json.loads, re.findall(r"(?:CMD|ENTRYPOINT) (\[.*\])$", DOCKERFILE, re.MULTILINE)
     )
-    assert check == ["holdfast", "workers", "check"]
-    return [command, shlex.split(service()["ExecStart"])]
+    assert (check, [*entry, *command]) == (["holdfast", "workers", "check"], ["holdfast", "worker"])
+    words = shlex.split(service()["ExecStart"])
+    assert (Path(words[0]).name, words[1]) == ("holdfast", "worker")
+    monkeypatch.chdir(tmp_path)
+    found = {"service": settings_of(worker.make_context("worker", words[2:]).params, str(tmp_path))}
+    for name, value in re.findall(r"(HOLDFAST_\w+)=(\S+)", DOCKERFILE):
+        monkeypatch.setenv(name, value)
+    found["container"] = settings_of(worker.make_context("worker", command[1:]).params, str(tmp_path))
+    return found
 
 
-@pytest.mark.parametrize("words", worker_words(), ids=["container", "service"])
-def test_the_commands_of_the_examples_are_understood(words: list[str], tmp_path: Path) -> None:
-    assert Path(words[0]).name == "holdfast"
-    assert words[1] == "worker"
-    settings = settings_of(worker.make_context("worker", words[2:]).params, str(tmp_path))
-    assert (settings.queues, settings.imports) == (("mail",), ("jobs",))
+@pytest.mark.parametrize("kind", ["container", "service"])
+def test_the_commands_of_the_examples_are_understood(kinds: dict[str, WorkerSettings], kind: str) -> None:
+    assert (kinds[kind].queues, kinds[kind].imports) == (("mail",), ("jobs",))
 
 
-def test_jobs_have_less_time_to_finish_than_passes_before_the_kill() -> None:
-    seconds = {
-        name: settings_of(worker.make_context("worker", words[2:]).params, ".")
-        for name, words in zip(("container", "service"), worker_words(), strict=True)
-    }
-    assert seconds["service"].shutdown_timeout + 4 < float(service()["TimeoutStopSec"])
-    [docker] = re.findall(r"HOLDFAST_SHUTDOWN_TIMEOUT=(\d+)", (HERE / "Dockerfile").read_text())
-    assert float(docker) + seconds["container"].term_timeout < 10
+def test_the_programs_of_the_compose_file_are_understood(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    services = yaml.safe_load((HERE / "compose.yaml").read_text())["services"]
+    assert set(services) == {"store", "worker", "web", "gateway"}
+    monkeypatch.chdir(tmp_path)
+    for name in ("web", "gateway"):
+        with monkeypatch.context() as patch:
+            for variable, value in services[name]["environment"].items():
+                patch.setenv(variable, value.replace("/run/secrets", str(tmp_path)))
+            for file in ("users", "tokens"):
+                (tmp_path / file).touch()
+            words = services[name]["command"]
+            found = web.make_context(words[0], words[1:]).params
+        assert (found["foreground"], found["host"]) == (True, "0.0.0.0")
+        assert found["auth"] == {"web": "basic", "gateway": "bearer"}[name]
+        assert services[name]["ports"] == [f"127.0.0.1:{found['port']}:{found['port']}"]
+
+
+def test_jobs_have_less_time_to_finish_than_passes_before_the_kill(
+    kinds: dict[str, WorkerSettings],
+) -> None:
+    assert kinds["service"].shutdown_timeout + 4 < float(service()["TimeoutStopSec"])
+    assert kinds["container"].shutdown_timeout + kinds["container"].term_timeout < 10
     compose, pods = (HERE / "compose.yaml").read_text(), (HERE / "kubernetes.yaml").read_text()
     [given], [kill] = (
         re.findall(r"TIMEOUT: (\d+)", compose),
