@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.cli.main import run
 from holdfast.cli.program import PROGRAMS, Program, programs
+from holdfast.cli.web import web
 from holdfast.cli.worker import worker
 
 
@@ -56,7 +57,7 @@ def test_older_variables_keep_their_meaning_and_empty_ones_count_as_not_set(
 ) -> None:
     for name, text in {
         "QUEUES": "", "QUEUE": "a, b", "JOB_RESERVER": "ShuffledRoundRobin", "RUN_AS_SINGLE_PROCESS": "no", "INTERVAL": "",
-        "HOLDFAST_SHUTDOWN_TIMEOUT": "8", "HOLDFAST_NAMESPACE": "shop",
+        "HOLDFAST_SHUTDOWN_TIMEOUT": "8",
     }.items():  # fmt: skip
         monkeypatch.setenv(name, text)
     found = parsed()
@@ -65,7 +66,7 @@ def test_older_variables_keep_their_meaning_and_empty_ones_count_as_not_set(
         "shuffled-round-robin",
         "serial",
     )
-    assert (found["interval"], found["shutdown_timeout"], found["namespace"]) == (None, 8.0, "shop")
+    assert (found["interval"], found["shutdown_timeout"]) == (None, 8.0)
 
 
 def test_lists_in_variables_and_names_of_queues_have_commas(
@@ -93,6 +94,29 @@ def test_the_file_sets_every_program_that_has_a_table_in_it(
     }  # fmt: skip
     assert parsed("-q", "q", "--config", str(file))["max_memory"] == 1 << 30
     assert shown(capsys, "worker", "--set") == {}
+
+
+def test_store_and_namespace_of_all_programs_come_before_the_file_and_behind_their_own_variables(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("HOLDFAST_URL", "REDIS_URL", "HOLDFAST_NAMESPACE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("REDIS_URL", "redis://last:1")
+    assert shown(capsys, "web")["url"] == ("redis://last:1", "REDIS_URL")
+    (here / "holdfast.toml").write_text('[web]\nurl = "redis://file:1"\nnamespace = "file"\n')
+    assert shown(capsys, "web")["url"] == ("redis://file:1", "holdfast.toml, url")
+    monkeypatch.setenv("HOLDFAST_URL", "redis://all:1")
+    monkeypatch.setenv("HOLDFAST_NAMESPACE", "all")
+    found = shown(capsys, "web")
+    assert (found["url"], found["namespace"]) == (
+        ("redis://all:1", "HOLDFAST_URL"),
+        ("all", "HOLDFAST_NAMESPACE"),
+    )
+    params = web.make_context("web", []).params
+    assert (params["url"], params["namespace"]) == (None, "all")  # the client reads its variable itself
+    monkeypatch.setenv("HOLDFAST_WEB_URL", "redis://own:1")
+    assert web.make_context("web", []).params["url"] == "redis://own:1"
+    assert web.make_context("web", ["--url", "redis://flag:1"]).params["url"] == "redis://flag:1"
 
 
 def test_secrets_are_shown_as_set_and_urls_without_passwords(

@@ -165,7 +165,7 @@ def test_a_change_of_what_the_jobs_are_ordered_by_meets_each_job_once(
 def test_a_delay_of_jobs_that_have_one_meets_each_job_once(
     console: Console, client: Client, length: int
 ) -> None:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.start()
     for n in range(300):
         client.queues["q"].put("k.K", {"n": n}, delay=60 + n)

@@ -8,12 +8,12 @@ from command_line import holdfast
 from holdfast import Client
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 
 
 @pytest.fixture
 def clock(client: Client) -> StoppedClock:
-    clock = StoppedClock(client)
+    clock = StoppedClock(client, START_MS)
     clock.start()
     return clock
 

@@ -13,7 +13,7 @@ from holdfast.commands.outcomes import Advance, Fail, Retry, Timeout
 from holdfast.commands.queues import GetStats
 from holdfast.commands.recurring import Recur
 from holdfast.commands.views import Minutes, Tallies, Tick
-from holdfast.testing.clock import StoppedClock
+from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.testing.store import ScratchStore
 from native_door import Door
 
@@ -298,7 +298,7 @@ def databases(engine_store: ScratchStore, namespace: str) -> Iterator[list[Stopp
         Client(f"{engine_store.url}?db=9", namespace=namespace) as one,
         Client(f"{engine_store.url}?db=10", namespace=namespace) as other,
     ):
-        clocks = [StoppedClock(one), StoppedClock(other)]
+        clocks = [StoppedClock(one, START_MS), StoppedClock(other, START_MS)]
         yield clocks
         for client in (one, other):
             Door(client).ask("FLUSHDB")

@@ -26,6 +26,10 @@ _CODE: Final = frozenset({"setup", "middleware", "import", "path", "allow"})
 """Keys that name code to run; a file in a directory that others may write must not."""
 _PUSHES: Final = "push"
 """The tables of a file that name topics and web hooks, which `topics push` reads."""
+_BEFORE_FILES: Final = {"url": "HOLDFAST_URL", "namespace": "HOLDFAST_NAMESPACE"}
+_AT_LAST: Final = {"url": "REDIS_URL"}
+"""Variables that clients read themselves: a command whose option does not name them leaves that to its client."""
+
 PROGRAMS: Final = ("worker", "web", "notify", "topics serve", "topics push", "metrics serve")
 """The commands that have settings, as they are typed."""
 
@@ -108,7 +112,12 @@ class Program(click.Command):
         path, document = _document(config)
         file = {} if path is None else self._in_file(path, document, settings)
         for key, option in settings.items():
-            setting = self._in_environment(key, option, environment) or file.get(key)
+            setting = (
+                self._in_environment(key, option, environment)
+                or _of_all_programs(_BEFORE_FILES, key, environment)
+                or file.get(key)
+                or _of_all_programs(_AT_LAST, key, environment)
+            )
             if setting is not None:
                 self._check(key, option, setting)
                 found[key] = setting
@@ -120,7 +129,12 @@ class Program(click.Command):
             return config
         settings = self.settings()
         path, found = self.found(config, os.environ)
-        context.default_map = {settings[key].name or "": each.value for key, each in found.items()}
+        context.default_map = {
+            settings[key].name or "": each.value
+            for key, each in found.items()
+            if each.origin not in (_BEFORE_FILES.get(key), _AT_LAST.get(key))
+            or each.origin in self.older_variables(settings[key])
+        }
         return path
 
     def from_variables(self, context: click.Context, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -188,6 +202,13 @@ class Program(click.Command):
                 )
             _check_type(f"{path}, {key}", settings[key], value)
         return {key: Setting(_as_given(value), f"{path}, {key}") for key, value in table.items()}
+
+
+def _of_all_programs(
+    variables: Mapping[str, str], key: str, environment: Mapping[str, str]
+) -> Setting | None:
+    name = variables.get(key, "")
+    return Setting(environment[name], name) if environment.get(name) else None
 
 
 def key_of(option: click.Parameter) -> str:
