@@ -26,6 +26,7 @@ import holdfast
 
 LARGEST = 1 << 18
 NOT_HERE = (
+    "holdfast.__main__",
     "holdfast.cli.bench",
     "holdfast.cli.main",
     "holdfast.cli.reference",

@@ -31,7 +31,7 @@ from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.startup import call_setup, import_modules, load_middleware, search_first
 from holdfast.work.store_choice import StoreChoice
 
-NO_QUEUE = "no queue given: name at least one with --queue, or set HOLDFAST_WORKER_QUEUE"
+NO_QUEUE = "no queue given: name at least one with --queue, or set HOLDFAST_WORKER_QUEUE, QUEUE or QUEUES"
 
 
 log = logging.getLogger("holdfast")
