@@ -80,6 +80,11 @@ class Worker:
         """All living processes of this worker, the parent first."""
         return [self.pid, *self.children()] if self.lives else self.children()
 
+    def processes(self) -> list[int]:
+        """All of it, the parent first: also the process that calls the store, and the one that forks the children."""
+        parent = [self.pid] if self.lives else []
+        return [*parent, *(pid for pid in members(self.pid) if pid != self.pid)]
+
     def children(self) -> list[int]:
         """The living processes of its session that are not the parent, nor have loaded the code for the others."""
         return [pid for pid in members(self.pid) if pid != self.pid and not programs.is_loader(pid)]
@@ -111,6 +116,23 @@ def send(pid: int, number: signal.Signals) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def stop(pid: int) -> None:
+    """Stop a process. When this returns it has stopped, or has ended: a signal takes its time to arrive."""
+    if send(pid, signal.SIGSTOP):
+        until(lambda: all(state in "TtZX" for state in states(pid)), f"process {pid} has stopped", 30)
+
+
+def states(pid: int) -> list[str]:
+    """The state of each thread of a process, none if it is gone."""
+    found: list[str] = []
+    for entry in Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            found.append(entry.read_text().rpartition(")")[2].split()[0])
+        except OSError:
+            continue
+    return found
 
 
 def members(session: int) -> list[int]:

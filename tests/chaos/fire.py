@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from crew import Crew, Worker, send
+from crew import Crew, Worker, send, stop
 from diary import Diary, entries, under_way
 from laws import Harm, broken, history
 from witness import Witness
@@ -179,9 +179,13 @@ class Fire:
         """Processes of a worker, stopped at a moment at which they work on something."""
 
         def caught() -> list[int]:
-            found = pids()
-            for pid in found:
-                send(pid, signal.SIGSTOP)
+            found: list[int] = []
+            # Also those that were forked meanwhile.
+            while new := [pid for pid in pids() if pid not in found]:
+                for pid in new:
+                    stop(pid)
+                found += new
+            # By now none of them does anything: what has not ended in a diary was not reported to the store either.
             if under_way(self._here, found):
                 return found
             for pid in found:
@@ -222,7 +226,7 @@ class Fire:
         until(lambda: self.refusals(worker) > before, "its result is refused, or its work stopped", 30)
 
     def stopped_in_a_lease(self, worker: Worker) -> tuple[list[int], list[tuple[str, int]]] | None:
-        stopped = self.halted(worker, worker.family)
+        stopped = self.halted(worker, worker.processes)
         held = self.still_held(under_way(self._here, stopped))
         if held:
             return stopped, held
