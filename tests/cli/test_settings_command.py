@@ -159,8 +159,8 @@ def test_a_mistake_in_a_variable_names_it_and_the_nearest(
     for name, text, sentence in (
         ("HOLDFAST_WORKER_QUEU", "a", "no variable 'HOLDFAST_WORKER_QUEU'; did you mean 'HOLDFAST_WORKER_QUEUE'?"),
         ("HOLDFAST_WORKER_QUEUE", " ", "HOLDFAST_WORKER_QUEUE is empty: give it a value, or unset it"),
-        ("HOLDFAST_WORKER_CONCURRENCY", "many", "HOLDFAST_WORKER_CONCURRENCY: 'many' is not a valid integer"),
-        ("INTERVAL", "soon", "INTERVAL: 'soon' is not a valid float"),
+        ("HOLDFAST_WORKER_CONCURRENCY", "many", "HOLDFAST_WORKER_CONCURRENCY: expected a number, got 'many'"),
+        ("INTERVAL", "soon", "INTERVAL: expected a number, got 'soon'"),
         ("JOB_RESERVER", "Best", "JOB_RESERVER: 'Best' is not one of"),
     ):  # fmt: skip
         with monkeypatch.context() as patch:

@@ -1,5 +1,6 @@
 """The clients of imported code name the store of a worker where nothing else does, and must not use another one."""
 
+import signal
 import textwrap
 
 import pytest
@@ -207,3 +208,18 @@ def test_a_worker_class_warns_of_functions_of_another_store(shop):
     assert (
         f"WARNING] m.app uses {NOWHERE}, namespace default, but this worker uses {shop.url}" in worker.said()
     )
+
+
+def test_code_that_names_another_store_at_hup_leaves_the_old_children_at_work(shop, at):
+    client = "app = holdfast.Client({!r}, namespace={!r})"
+    worker = at(module(client.format(shop.url, shop.namespace), function("app")), pool="process")
+    jid = shop.q.put("m.f", {"args": [1]})
+    until(lambda: shop.state(jid) == "complete", "it is performed")
+    (shop.here / "m.py").write_text(
+        module(client.format(NOWHERE, shop.namespace), function("app"), "VERSION = 2")
+    )
+    worker.signal(signal.SIGHUP)
+    until(lambda: "the old processes keep running" in worker.said(), "it is logged")
+    assert f"it names the store {NOWHERE}, and this worker works on" in " ".join(worker.said().split())
+    jid = shop.q.put("m.f", {"args": [2]})
+    until(lambda: shop.state(jid) == "complete", "the old children are at work")

@@ -30,6 +30,8 @@ _BEFORE_FILES: Final = {"url": "HOLDFAST_URL", "namespace": "HOLDFAST_NAMESPACE"
 _AT_LAST: Final = {"url": "REDIS_URL"}
 """Variables that clients read themselves: a command whose option does not name them leaves that to its client."""
 
+_NUMBERS: Final = (click.types.IntParamType, click.types.FloatParamType)
+
 PROGRAMS: Final = ("worker", "web", "notify", "topics serve", "topics push", "metrics serve")
 """The commands that have settings, as they are typed."""
 
@@ -182,6 +184,8 @@ class Program(click.Command):
             option.type_cast_value(context, setting.value)
         except click.BadParameter as error:
             reason = "the value cannot be read" if key in self.secret else one_line(error.message.rstrip("."))
+            if isinstance(option.type, _NUMBERS):
+                reason = f"expected a number, got {setting.value!r:.80}"
             raise UsageError(f"{setting.origin}: {reason}") from None
 
     def _in_file(
@@ -251,9 +255,7 @@ def _check_type(where: str, option: click.Parameter, value: Any) -> None:
             raise UsageError(f"{where}: expected true or false, got {value!r:.80}")
     elif isinstance(value, bool) or not isinstance(value, str | int | float):
         raise UsageError(f"{where}: expected a text or a number, got {value!r:.80}")
-    elif isinstance(option.type, click.types.IntParamType | click.types.FloatParamType) and isinstance(
-        value, str
-    ):
+    elif isinstance(option.type, _NUMBERS) and isinstance(value, str):
         raise UsageError(f"{where}: expected a number, got {value!r:.80}")
 
 
