@@ -96,6 +96,25 @@ def test_hup_replaces_nobody_while_the_code_cannot_be_loaded(shop, forking_pool)
     assert shop.chores.add.put(2).result(30) == 3
 
 
+def test_code_that_another_worker_of_the_same_program_could_not_load_is_no_obstacle(shop):
+    port = free_port()
+    shop.run_code(f"""
+        import os
+        from holdfast.work.run import run_worker
+        from holdfast.work.settings import WorkerSettings
+        from holdfast.work.startup_check import note_obstacle
+        from holdfast.work.store_choice import StoreChoice
+        import chores
+        other = os.fork()
+        if other == 0:
+            note_obstacle("the new code cannot be loaded")
+            os._exit(0)
+        os.waitpid(other, 0)
+        run_worker(WorkerSettings(("q",), workers=1, health_port={port}), StoreChoice.of(chores.app))
+    """)
+    until(lambda: ready(port), "it is ready")
+
+
 @pytest.mark.parametrize("pool", ["process", "serial"])
 def test_reload_keeps_the_old_worker_while_the_code_cannot_be_loaded(shop, pool):
     (shop.here / "extras.py").write_text("")

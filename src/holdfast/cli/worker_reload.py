@@ -19,7 +19,7 @@ from holdfast.work.processes import die_with, prepare
 from holdfast.work.settings import FOLDER
 from holdfast.work.signals import Handlers, Stop
 from holdfast.work.startup import StartupCode
-from holdfast.work.startup_check import StartupCheck
+from holdfast.work.startup_check import StartupCheck, share_obstacle
 
 log = logging.getLogger("holdfast")
 
@@ -113,6 +113,7 @@ def reloading(code: StartupCode) -> int | None:
     process with one thread.
     """
     prepare()
+    share_obstacle()
     parent = _Parent(Watch((code.root, *code.paths)), code)
     with Handlers(dict.fromkeys(signals.ALL, _ignore), parent.stop.wake_fd):
         status = parent.run()

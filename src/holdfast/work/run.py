@@ -26,7 +26,7 @@ from holdfast.work.process_state import BREAK_OFF, break_off, wake_main
 from holdfast.work.queues.routing import with_what_it_held
 from holdfast.work.settings import Pool, WorkerSettings, own_of
 from holdfast.work.signals import UNWIND, Handler, Stop
-from holdfast.work.startup_check import obstacle
+from holdfast.work.startup_check import forget_obstacle, obstacle
 from holdfast.work.stop_order import StopOrder, serial_handlers
 from holdfast.work.store_choice import StoreChoice
 
@@ -54,6 +54,7 @@ def run_worker(
     `body` in place of that of the pool; `loading` has their code, if this process has not imported it. Raises UsageError, StoreUnsupported, CoreMismatch.
     """
     settings = settings.checked()
+    forget_obstacle()
     check_base(settings.sandbox_base(), settings.workers)
     with forking_greenlets() if settings.pool == "gevent" else nullcontext():
         _run_worker(settings, store, supervisor, body, loading)

@@ -33,6 +33,16 @@ class _SharedText:
 
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, _LONGEST)
+        self._owner = 0
+
+    def share(self) -> None:
+        """Begin anew, with a page for this process and for the workers that it forks."""
+        self._page, self._owner = mmap.mmap(-1, _LONGEST), os.getpid()
+
+    def renew(self) -> None:
+        """Begin anew, unless this process was forked to share the page of its parent."""
+        if self._owner != os.getppid():
+            self._page = mmap.mmap(-1, _LONGEST)
 
     def write(self, text: str) -> None:
         self._page[:] = text.encode()[:_LONGEST].ljust(_LONGEST, b"\0")
@@ -42,6 +52,16 @@ class _SharedText:
 
 
 _obstacle: Final = _SharedText()
+
+
+def share_obstacle() -> None:
+    """Have the workers that this process forks know what it notes."""
+    _obstacle.share()
+
+
+def forget_obstacle() -> None:
+    """Forget what other workers noted that were forked by the same program. The parent of a worker with `--reload` is heard."""
+    _obstacle.renew()
 
 
 def obstacle() -> str:
