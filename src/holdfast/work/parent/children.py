@@ -214,17 +214,23 @@ class Children:
             return ends
         # A child does not notify its supervisor when it has begun.
         rolling = monotonic() + LOOK if self._restarted > -inf else inf
-        return min([ends, rolling, *(child.fork_at for child in self.missing())])
+        forks = [] if self._waits_for_releases else [child.fork_at for child in self.missing()]
+        return min([ends, rolling, *forks])
 
     def fill(self) -> None:
         """Fork where a process is missing, and order the next one to end in a rolling restart."""
         for child in self.missing():
-            if child.fork_at <= monotonic():
+            if child.fork_at <= monotonic() and not self._waits_for_releases:
                 self._fork(child)
         old = self._next_to_replace()
         if old is not None:
             log.info("worker %s (process %d) is replaced after its jobs", old.name, old.pid)
             old.retire()
+
+    @property
+    def _waits_for_releases(self) -> bool:
+        """Whether none is forked yet: one that drains the queues would find them empty, and end before jobs come back."""
+        return self._settings.drain and self._renewal.is_releasing
 
     def restart(self) -> None:
         """Replace all running children, one at a time, each after its jobs."""

@@ -261,6 +261,11 @@ class PendingReleases:
         if pending.leases or pending.asked:
             self._pending.append(pending)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all leases are released."""
+        return not self._pending
+
     def due(self) -> float:
         """Return when to call `send` next, on the monotonic clock."""
         return min((pending.at for pending in self._pending), default=inf)

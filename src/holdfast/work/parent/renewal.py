@@ -208,6 +208,11 @@ class LeaseRenewal:
         """Whether the store has answered the last report."""
         return self._presence.is_store_available
 
+    @property
+    def is_releasing(self) -> bool:
+        """Whether leases of dead children are still to be released."""
+        return not self._pending.is_empty
+
     def release(self, child: Supervised, how: HowReleased, cause: str) -> bool:
         """Have the leases of a dead child released as `how`. Return whether it had been killed because of its job."""
         verdict = self._verdicts.pop(child.pid, None)
