@@ -146,6 +146,14 @@ def grow() -> int:
 
 
 @app.job(queue="q")
+def end_thread() -> None:
+    # As a library in C does: nothing of Python returns.
+    import ctypes
+    note(f"ends {os.getpid()}")
+    ctypes.CDLL(None).pthread_exit(None)
+
+
+@app.job(queue="q")
 def start_program(gate: str = "gate") -> None:
     import subprocess
     program = subprocess.Popen(["sleep", "600"])
@@ -263,6 +271,27 @@ def test_a_job_that_leaves_by_os_exit_goes_back_until_its_retries_are_used_up(sh
     assert len(shop.notes("leaves")) == 2
     assert shop.chores.add.put(1).result(30) == 2
     assert "status 0" in worker.said()
+
+
+@pytest.mark.parametrize("pool", ["thread", "asyncio"])
+def test_a_job_that_ends_its_thread_fails_once_with_that_reason_and_its_process_is_replaced(
+    shop, rogues, pool
+):
+    worker = shop.start(pool, "--concurrency", "2")
+    other = shop.chores.block.put("a")
+    until(lambda: shop.notes("begin a"), "another job runs there")
+    bad = rogues.end_thread.put()
+    with pytest.raises(JobFailed, match="ended its thread") as caught:
+        bad.result(30)
+    assert caught.value.group == "q-ThreadEnded"
+    assert len(shop.notes("ends")) == 1
+    (shop.here / "gate").touch()
+    assert other.result(30) == "a"
+    assert shop.job(other.jid).attempts == 1
+    assert shop.chores.add.put(1).result(30) == 2
+    pid = pid_of(shop, "ends")
+    until(lambda: not process_lives(pid), "its process has ended")
+    assert worker.process.poll() is None
 
 
 @pytest.mark.parametrize(("pool", "many"), [("asyncio", 99), ("thread", 19), ("gevent", 19)])

@@ -20,7 +20,7 @@ class Running:
     `lost` returns the reason if its lease is known to be lost, else "". `sandbox` returns the directory of its sandbox,
     and `enter_sandbox` makes that the working directory, if class jobs of this pool run there. `lines` are the last that
     it logged. `begun` and `interrupted` are when it began and was last interrupted, in monotonic seconds. `slot` is its
-    slot in a pool with several.
+    slot in a pool with several. `thread` is the native number of the thread in which an event loop has it run, 0 outside.
     """
 
     __slots__ = (
@@ -34,6 +34,7 @@ class Running:
         "make",
         "sandbox",
         "slot",
+        "thread",
     )
 
     def __init__(
@@ -49,6 +50,7 @@ class Running:
         self.begun = 0.0
         self.interrupted = -inf
         self.slot: Any = None
+        self.thread = 0
 
     def job(self) -> Any:
         """Return the `Job` object of this run, always the same."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -237,10 +238,14 @@ class Performer:
         """
         value: Any = None
         raised_here: BaseException | None = None
+        if current is not None:
+            current.thread = threading.get_native_id()
         try:
             value = function(*args, **kwargs)
         except BaseException as error:
             raised_here = error
+        if current is not None:
+            current.thread = 0
         if _Forks.count != self._forks:
             self._leave(raised_here)
         if self.after_call is not None:

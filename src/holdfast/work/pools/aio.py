@@ -28,6 +28,7 @@ from holdfast.work.performing.perform import Performer
 from holdfast.work.performing.surroundings import Surroundings, make_performer
 from holdfast.work.pools.loop import ENDED, LAST_CALL, Slot, WorkerLoop
 from holdfast.work.process_state import ProcessState, Title, keep_standard
+from holdfast.work.processes import thread_lives
 from holdfast.work.queues.route import Route
 from holdfast.work.queues.routing import make_route
 from holdfast.work.session import ANY_QUEUE, StoreSession, longer
@@ -150,7 +151,9 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
         except asyncio.CancelledError as error:
             if self._aborting:
                 return
-            if not slot.lost:
+            if slot.current is not None and self._has_died(slot.current):
+                outcome = slot.thread_ended(slot.current)
+            elif not slot.lost:
                 outcome = self._performer.cancelled(facts, error)
         except Exception as error:
             # The worker's, not the job's: that would have been an outcome. The slot must not be lost with it.
@@ -213,11 +216,19 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
             raise
 
     def check(self) -> None:
-        """Respond to the parent, and drop jobs whose leases were lost."""
+        """Respond to the parent, and drop jobs whose leases were lost or whose threads have died."""
         self.respond()
+        for slot in self.running.values():
+            if slot.current is not None and self._has_died(slot.current):
+                self._left = 0  # one of its threads is gone, perhaps with locks that others wait for
+                slot.task.cancel()
         for slot in self._lost():
             if not slot.task.done():
                 self.drop(slot)
+
+    def _has_died(self, current: Running) -> bool:
+        number = current.thread
+        return number != 0 and not thread_lives(number) and current.thread == number
 
     def drop(self, slot: TaskSlot) -> None:
         """Stop the job of a slot whose lease was lost, unless the job has settled itself."""

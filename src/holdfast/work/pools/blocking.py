@@ -28,7 +28,7 @@ from holdfast.work.parent.child import Place
 from holdfast.work.performing.outcome import Outcome, raised
 from holdfast.work.performing.perform import Performer
 from holdfast.work.performing.surroundings import Surroundings, make_performer
-from holdfast.work.pools.loop import ENDED, LAST_CALL, BlockingSlot, Crew, WorkerLoop
+from holdfast.work.pools.loop import ENDED, LAST_CALL, LIVES, BlockingSlot, Crew, WorkerLoop
 from holdfast.work.process_state import ProcessState, Title
 from holdfast.work.queues.routing import make_route
 from holdfast.work.session import ANY_QUEUE, longer
@@ -71,6 +71,7 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
         self._wake_up = client.link.wake_up()
         self._listening = False
         self._due = inf
+        self._lives_at = 0.0
         self._poll = select.poll()
         self._poll.register(stop.fileno(), select.POLLIN)
         # Each slot has a frame of its own, so that a dump shows whose job blocks the interpreter.
@@ -224,7 +225,9 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
         if self._ended:
             self._sleeps = False
             return
-        wait = min(until, self._due) - monotonic()
+        # Nothing tells of a thread that has died.
+        lives_at = monotonic() + LIVES if self.running else inf
+        wait = min(until, self._due, lives_at) - monotonic()
         ready = self._poll.poll(None if wait == inf else max(0.0, wait) * 1000)
         self._sleeps = False
         for descriptor, _ in ready:
@@ -236,9 +239,22 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
                 self._on_wake_up()
         if self._stop.requested and not self._stopping:
             self.stop()
-        if monotonic() >= self._due:
+        now = monotonic()
+        if now >= self._due:
             self._due = inf
             self._come_due()
+        if now >= self._lives_at:
+            self._lives_at = now + LIVES / 2
+            self._end_dead()
+
+    def _end_dead(self) -> None:
+        """End the jobs whose threads ended without coming back."""
+        for slot in self.running.values():
+            if slot.current is not None and not slot.is_over and self._crew.has_died(slot):
+                slot.is_over = True
+                # It may have held locks that others wait for.
+                self._left = 0
+                self._ended.append((slot, slot.thread_ended(slot.current)))
 
     def _pause(self, seconds: float) -> None:
         """Let that time pass; what happens meanwhile is noted."""

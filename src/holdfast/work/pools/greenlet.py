@@ -245,6 +245,10 @@ class Greenlets:
 
     unwind = stop
 
+    def has_died(self, slot: BlockingSlot) -> bool:
+        """Return False: what runs jobs here has a stack of its own, but no thread."""
+        return False
+
     def close(self) -> None:
         """End the event loop; greenlets that still run are left where they are."""
         self._driver.close()

@@ -22,7 +22,7 @@ from holdfast.work.forking.forked import ForkedJob
 from holdfast.work.forking.server import ServedJob
 from holdfast.work.keeper import OVER, Held, run_end
 from holdfast.work.parent.child import Place
-from holdfast.work.performing.outcome import Outcome, timed_out
+from holdfast.work.performing.outcome import Outcome, failed, timed_out
 from holdfast.work.process_state import ProcessState
 from holdfast.work.queues.route import Route
 from holdfast.work.session import ANY_QUEUE, StoreSession, granted
@@ -30,6 +30,7 @@ from holdfast.work.settings import own_of
 
 log = logging.getLogger("holdfast")
 
+LIVES: Final = 1.0  # seconds between two looks at whether the threads of the jobs live
 LAST_CALL: Final = 1.0  # time limit in seconds of the last call of a process that is about to end
 ENDED: Final = -1
 """In place of a number of jobs to take: the loop has ended."""
@@ -72,6 +73,12 @@ class Slot(Held):
     def timed_out(self) -> Outcome:
         """Return the outcome of a job that exceeded its timeout."""
         return timed_out(Lease(self.jid, self.token, self.worker), self.limit)
+
+    def thread_ended(self, current: Running) -> Outcome:
+        """Log that the job ended the thread that performed it; return its outcome."""
+        log.warning("job %s ended its thread; the process is replaced after its other jobs", self.jid)
+        reason = "the job ended its thread, as code in C can, so that nothing of it came back"
+        return failed(current.facts, "ThreadEnded", reason)
 
     def settled_itself(self) -> bool:
         """Whether the job has settled itself, so that a lease that is gone is no loss."""
@@ -350,6 +357,10 @@ class Crew(Protocol):
 
     def unwind(self, slot: BlockingSlot) -> None:
         """Raise Terminated in the job of a slot: the process ends now."""
+        ...
+
+    def has_died(self, slot: BlockingSlot) -> bool:
+        """Whether what runs a slot has ended without coming back."""
         ...
 
     def close(self) -> None:

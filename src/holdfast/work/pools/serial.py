@@ -78,6 +78,10 @@ class Inline:
 
     unwind = stop
 
+    def has_died(self, slot: BlockingSlot) -> bool:
+        """Return False: with the thread of the job, the loop ends too."""
+        return False
+
     def close(self) -> None:
         """End the event loop."""
         if self._runner is not None:

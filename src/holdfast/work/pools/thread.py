@@ -19,6 +19,7 @@ from holdfast.work.performing.chain import beside_the_loop
 from holdfast.work.performing.surroundings import Surroundings
 from holdfast.work.pools.blocking import work_blocking
 from holdfast.work.pools.loop import BlockingSlot
+from holdfast.work.processes import thread_lives
 from holdfast.work.signals import Stop, Terminated, start_without_signals, worker_handlers
 
 
@@ -39,11 +40,17 @@ class Hand:
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
+        self._number = threading.get_native_id()
         self._slot: BlockingSlot | None = None
         self._lock = threading.Lock()
         self._runner: asyncio.Runner | None = None
         self._task: asyncio.Task[Any] | None = None
         self._unwinds = False
+
+    @property
+    def has_died(self) -> bool:
+        """Whether its thread has ended without coming back, as code in C can end it; Python itself takes it for alive."""
+        return not thread_lives(self._number)
 
     def work(self, slot: BlockingSlot, work: Callable[[], None]) -> None:
         """Do `work` for a slot in this thread. An exception raised in it for this slot does not reach later work."""
@@ -156,6 +163,10 @@ class Threads:
             slot.is_over = True
         elif not slot.is_over:
             slot.hand.unwind()
+
+    def has_died(self, slot: BlockingSlot) -> bool:
+        """Whether the thread of a slot has ended with its job."""
+        return slot.hand is not None and slot.hand.has_died
 
     def close(self) -> None:
         """End the threads that are free; the others, when their jobs end."""
