@@ -230,7 +230,7 @@ def test_a_job_whose_wrapper_closes_output_is_done_once_and_later_jobs_can_print
     assert worker.process.poll() is None
 
 
-@pytest.mark.parametrize("pool", ["process", "fork", "thread", "asyncio", "serial"])
+@pytest.mark.parametrize("pool", ["process", "fork", "thread", "gevent", "asyncio", "serial"])
 def test_a_job_that_closes_all_that_is_open_is_done_once_and_its_process_replaced(shop, pool, rogues):
     worker = shop.start(pool)
     handle = rogues.close_all.put()

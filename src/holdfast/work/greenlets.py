@@ -107,6 +107,11 @@ def prepare_child() -> None:
         monkey.patch_signal()
 
 
+def wait_natively() -> None:
+    """Have what is connected from now on wait without greenlets: their event loop is broken, and this process is about to end."""
+    _put_back(_WAITING)
+
+
 def thrown(handler: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], Any]:
     """Return the handler of a signal with its exceptions raised in this greenlet: a signal may interrupt any of them."""
     gevent = _module("gevent")

@@ -217,9 +217,9 @@ class StoreCalls:
             return
         if self._selector is not None and self._watched:
             self._selector.unregister(self._pipe)
-        self._watched = 0
-        self._pipe.close()
-        self._pipe = None
+        pipe, self._pipe, self._watched = self._pipe, None, 0
+        with suppress(OSError):  # a job closed it, where the calls are made in a thread
+            pipe.close()
 
     def _lose(self) -> None:
         """Note that the process has died, or is to be killed: its call has failed, and messages may have been missed."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,27 +10,26 @@ from inspect import CORO_CREATED, getcoroutinestate
 from random import uniform
 from time import monotonic
 from types import CoroutineType
-from typing import Final, NoReturn
+from typing import Final
 
 from holdfast.client.aio import AsyncClient
 from holdfast.code.current import Running
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
-from holdfast.work.descendants import end_descendants, guard_forks, leave_forks
+from holdfast.work.descendants import guard_forks, leave_forks
 from holdfast.work.forking.forked import DANGEROUS
 from holdfast.work.forking.server import ForkServer
 from holdfast.work.observe.stacks import for_slots
-from holdfast.work.parent.child import USED_UP, Place
+from holdfast.work.parent.child import Place
 from holdfast.work.performing.outcome import Outcome, failed, raised
 from holdfast.work.performing.perform import Performer
 from holdfast.work.performing.surroundings import Surroundings, make_performer
 from holdfast.work.pools.loop import ENDED, LAST_CALL, Slot, WorkerLoop
-from holdfast.work.process_state import ProcessState, Title, keep_standard
+from holdfast.work.process_state import ProcessState, Title
 from holdfast.work.processes import thread_lives
-from holdfast.work.queues.route import Route
 from holdfast.work.queues.routing import make_route
-from holdfast.work.session import ANY_QUEUE, StoreSession, longer
+from holdfast.work.session import ANY_QUEUE, longer
 from holdfast.work.signals import UNWIND, at_usr2, log_stack
 
 log = logging.getLogger("holdfast")
@@ -181,27 +179,6 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
         if len(running) == 1 and self._state is not None and self._state.is_cut_off():
             reason = "the job closed descriptors of its process, whose event loop cannot work without them"
             self.leave(running[0].slot, failed(running[0].facts, "ClosedDescriptors", reason))
-
-    def leave(self, slot: TaskSlot, outcome: Outcome) -> NoReturn:
-        """Report what has ended, by connections of its own, and end the process: its loop cannot continue. In any thread."""
-        log.warning(
-            "process %d: job %s closed descriptors that the event loop needs; the process ends",
-            os.getpid(),
-            slot.jid,
-        )
-        try:
-            keep_standard()
-            self._end(slot, outcome)
-            client = self._place.store.client(self._name)
-            session = StoreSession(client.shard, self._name, Route(client.shard, self._settings.queues))
-            session.done, session.others = self._session.done, self._session.others
-            client.runner.run(session.round_trip(0))
-            self._clear_settled()
-        except Exception:
-            log.exception("the outcome of job %s could not be reported", slot.jid)
-        finally:
-            end_descendants()
-            os._exit(USED_UP)
 
     async def _perform_alone(self, facts: JobFacts, slot: TaskSlot) -> Outcome:
         forked = slot.forked = self._forking.start(facts, slot.ends)

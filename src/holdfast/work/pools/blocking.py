@@ -174,6 +174,8 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
                 outcome = slot.forked.wait()
             else:
                 outcome = self._performer.perform(facts, self._crew.run_coroutine, slot, self._crew.lift)
+            if self._crew.is_cut_off(self._place.pipe.fileno(), self._stop.fileno()):
+                self.leave(slot, outcome)
         except Terminated:
             # Not an outcome: it stays in the lease table, and the parent releases it.
             slot.is_over = True

@@ -9,6 +9,7 @@ reached, as nothing else is then.
 
 import asyncio
 import importlib
+import os
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
@@ -17,7 +18,7 @@ from typing import Any
 
 from holdfast.code.middleware import Perform
 from holdfast.work.forking.server import ForkServer
-from holdfast.work.greenlets import prepare_child, thrown
+from holdfast.work.greenlets import prepare_child, thrown, wait_natively
 from holdfast.work.parent.child import Place
 from holdfast.work.performing.surroundings import Surroundings
 from holdfast.work.pools.blocking import work_blocking
@@ -244,6 +245,16 @@ class Greenlets:
             self.greenlets.pop(slot.jid, None)
 
     unwind = stop
+
+    def is_cut_off(self, *own: int) -> bool:
+        """Whether a job closed one of these descriptors, or that on which all greenlets wait: the next wait would abort."""
+        try:
+            for descriptor in (*own, gevent.get_hub().loop.fileno()):
+                os.fstat(descriptor)
+        except OSError:
+            wait_natively()
+            return True
+        return False
 
     def has_died(self, slot: BlockingSlot) -> bool:
         """Return False: what runs jobs here has a stack of its own, but no thread."""

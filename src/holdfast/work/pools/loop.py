@@ -5,10 +5,11 @@ and stopped, and how a loop waits, is the pool's own.
 """
 
 import logging
+import os
 from collections.abc import Awaitable, Callable, Coroutine
 from math import inf
 from time import monotonic
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, NoReturn, Protocol, TypeVar
 
 from holdfast.code.current import Running
 from holdfast.code.middleware import Perform
@@ -18,12 +19,13 @@ from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import RequestSequence, Shard
+from holdfast.work.descendants import end_descendants
 from holdfast.work.forking.forked import ForkedJob
 from holdfast.work.forking.server import ServedJob
 from holdfast.work.keeper import OVER, Held, run_end
-from holdfast.work.parent.child import Place
+from holdfast.work.parent.child import USED_UP, Place
 from holdfast.work.performing.outcome import Outcome, failed, timed_out
-from holdfast.work.process_state import ProcessState
+from holdfast.work.process_state import ProcessState, keep_standard
 from holdfast.work.queues.route import Route
 from holdfast.work.session import ANY_QUEUE, StoreSession, granted
 from holdfast.work.settings import own_of
@@ -260,6 +262,27 @@ class WorkerLoop(Generic[S]):
             self._session.end(outcome)
             self._settling.append(number)
 
+    def leave(self, slot: S, outcome: Outcome) -> NoReturn:
+        """Report what has ended, by connections of its own, and end the process: its loop cannot continue. In any thread."""
+        log.warning(
+            "process %d: job %s closed descriptors that the event loop needs; the process ends",
+            os.getpid(),
+            slot.jid,
+        )
+        try:
+            keep_standard()
+            self._end(slot, outcome)
+            client = self._place.store.client(self._name)
+            session = StoreSession(client.shard, self._name, Route(client.shard, self._settings.queues))
+            session.done, session.others = self._session.done, self._session.others
+            client.runner.run(session.round_trip(0))
+            self._clear_settled()
+        except Exception:
+            log.exception("the outcome of job %s could not be reported", slot.jid)
+        finally:
+            end_descendants()
+            os._exit(USED_UP)
+
     def _may_continue(self, slot: S) -> bool:
         """Whether a job whose lease was lost may continue, because it has settled itself; if not, its worker is notified."""
         if slot.settled_itself():
@@ -357,6 +380,13 @@ class Crew(Protocol):
 
     def unwind(self, slot: BlockingSlot) -> None:
         """Raise Terminated in the job of a slot: the process ends now."""
+        ...
+
+    def is_cut_off(self, *own: int) -> bool:
+        """Whether a job closed one of these descriptors, or another without which this crew cannot even wait; in one of it.
+
+        If so, nothing here waits as greenlets do any more: the process is about to end.
+        """
         ...
 
     def has_died(self, slot: BlockingSlot) -> bool:

@@ -78,6 +78,10 @@ class Inline:
 
     unwind = stop
 
+    def is_cut_off(self, *own: int) -> bool:
+        """Return False: the loop finds it when it looks at its process."""
+        return False
+
     def has_died(self, slot: BlockingSlot) -> bool:
         """Return False: with the thread of the job, the loop ends too."""
         return False

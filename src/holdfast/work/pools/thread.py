@@ -164,6 +164,10 @@ class Threads:
         elif not slot.is_over:
             slot.hand.unwind()
 
+    def is_cut_off(self, *own: int) -> bool:
+        """Return False: the loop finds it when it looks at its process."""
+        return False
+
     def has_died(self, slot: BlockingSlot) -> bool:
         """Whether the thread of a slot has ended with its job."""
         return slot.hand is not None and slot.hand.has_died
