@@ -247,10 +247,11 @@ def test_a_job_that_closes_all_that_is_open_is_done_once_and_its_process_replace
     assert worker.process.poll() is None
 
 
+@pytest.mark.parametrize("pool", ["process", "thread", "asyncio"])
 def test_a_coroutine_that_closes_the_descriptors_of_its_event_loop_ends_once_and_its_process_is_replaced(
-    shop, rogues
+    shop, rogues, pool
 ):
-    worker = shop.start("asyncio")
+    worker = shop.start(pool)
     handle = rogues.aclose_all.put(0)
     handle.result(30)
     waits = rogues.aclose_all.put(600)

@@ -4,6 +4,8 @@ A title is set at most ten times a second, however short the jobs are; one that 
 that a job which runs long is never hidden behind a short one before it.
 """
 
+import asyncio
+import errno
 import logging
 import os
 import select
@@ -11,11 +13,14 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Coroutine
+from contextvars import copy_context
 from datetime import datetime
+from inspect import CORO_CLOSED, getcoroutinestate
 from math import inf
 from time import monotonic
 from types import FrameType
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, cast
 
 from holdfast.code.current import running
 from holdfast.core.library import VERSION
@@ -155,6 +160,33 @@ def keep_standard() -> bool:
             os.open(os.devnull, os.O_RDWR)
             closed = True
     return closed
+
+
+class ClosedDescriptors(OSError):
+    """A job closed descriptors without which its event loop cannot work."""
+
+
+def run_on(runner: asyncio.Runner, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run the coroutine of a job to its end. Raises ClosedDescriptors if it is cut short because descriptors were closed."""
+    ended: list[Any] = []
+
+    async def keep() -> None:
+        ended.append(await coroutine)
+
+    try:
+        # The copy carries the current job into the coroutine.
+        runner.run(keep(), context=copy_context())
+    except OSError as error:
+        # What the code itself raises has ended the coroutine.
+        if error.errno == errno.EBADF and (ended or getcoroutinestate(cast("Any", coroutine)) != CORO_CLOSED):
+            if not ended:
+                raise ClosedDescriptors(
+                    errno.EBADF,
+                    "the job closed descriptors of its process, whose event loop cannot work without them",
+                ) from error
+        else:
+            raise
+    return ended[0]
 
 
 class ProcessState:

@@ -6,7 +6,6 @@ import select
 import signal
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from contextvars import copy_context
 from math import inf
 from time import monotonic
 from typing import Any, Final
@@ -21,6 +20,7 @@ from holdfast.work.performing.outcome import Outcome, gives_back
 from holdfast.work.performing.surroundings import Surroundings, make_performer
 from holdfast.work.pools.blocking import BlockingLoop
 from holdfast.work.pools.loop import BlockingSlot
+from holdfast.work.process_state import run_on
 from holdfast.work.session import ANY_QUEUE, longer
 from holdfast.work.signals import Handler, Handlers, Stop, Terminated, worker_handlers
 
@@ -48,9 +48,8 @@ class Inline:
         if self._runner is None:
             self._runner = asyncio.Runner()
             self._runner.get_loop().set_exception_handler(self._on_loop_error)
-        # The copy carries the current job into the coroutine.
         try:
-            return self._runner.run(coroutine, context=copy_context())
+            return run_on(self._runner, coroutine)
         except asyncio.CancelledError:
             if self._is_terminated:
                 raise Terminated from None

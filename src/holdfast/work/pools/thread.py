@@ -9,7 +9,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import Context, copy_context
+from contextvars import Context
 from queue import SimpleQueue
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from holdfast.work.performing.chain import beside_the_loop
 from holdfast.work.performing.surroundings import Surroundings
 from holdfast.work.pools.blocking import work_blocking
 from holdfast.work.pools.loop import BlockingSlot
+from holdfast.work.process_state import run_on
 from holdfast.work.processes import thread_lives
 from holdfast.work.signals import Stop, Terminated, start_without_signals, worker_handlers
 
@@ -77,8 +78,7 @@ class Hand:
         if self._runner is None:
             self._runner = asyncio.Runner()
         try:
-            # The copy carries the current job into the coroutine.
-            return self._runner.run(self._watched(coroutine), context=copy_context())
+            return run_on(self._runner, self._watched(coroutine))
         except asyncio.CancelledError:
             if self._unwinds:
                 raise Terminated from None
