@@ -4,7 +4,9 @@ Beyond plain JSON values, msgspec encodes and decodes dataclasses, structs, attr
 enums, sets, tuples and bytes; `to_plain` and `from_plain` add paths, pydantic models, and subclasses of str and numbers.
 """
 
+import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime, time, timedelta
 from math import isfinite
 from pathlib import PurePath
 from typing import Any, Final, cast
@@ -86,10 +88,43 @@ def _encoded(data: object) -> bytes:
         raise CodecError(f"data is nested deeper than {MAX_DEPTH}, or contains itself") from None
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
         raise CodecError(f"data cannot be written as JSON: {error}") from error
+    if _MOMENT.search(body):
+        _check_offsets(data)
     if b"null" in body:
         # The encoder writes NaN and infinities as null, which would change data silently.
         _check_finite(msgspec.to_builtins(data, builtin_types=(bytes, bytearray), enc_hook=to_plain))
     return body
+
+
+_MOMENT: Final = re.compile(rb':\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"')
+"""The end of a time or a datetime with an offset, in JSON."""
+
+
+def _check_offsets(data: object) -> None:
+    """Raise UsageError for a time or datetime whose offset has seconds: JSON has minutes, so that it would be another moment."""
+    pending: list[Any] = [data]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, (datetime, time)):
+            offset = one.utcoffset()
+            if offset is not None and offset % timedelta(minutes=1):
+                raise UsageError(
+                    f"the offset {offset} of {one!r:.100} has seconds, which JSON cannot write: give it in UTC, as value.astimezone(UTC)"
+                )
+        elif isinstance(one, dict):
+            pending += (*one, *one.values())
+        elif isinstance(one, (list, tuple, set, frozenset)):
+            pending += one
+        elif not isinstance(one, (str, bytes)):
+            pending += [getattr(one, name, None) for name in _fields(type(one))]
+
+
+def _fields(kind: type) -> list[str]:
+    """The names of the fields of a struct, a dataclass, an attrs class or a pydantic model."""
+    for name in ("__struct_fields__", "__dataclass_fields__", "model_fields"):
+        if hasattr(kind, name):
+            return list(getattr(kind, name))
+    return [field.name for field in getattr(kind, "__attrs_attrs__", ())]
 
 
 def _checked_text(text: str | bytes) -> bytes:

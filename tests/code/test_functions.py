@@ -16,6 +16,8 @@ from holdfast.settings import Settings
 class Told:
     """Stands where a client's queues stand, and keeps what it is told. It shows what is sent, not what comes of it."""
 
+    has_functions = False
+
     def __init__(self, answer: bytes | None = b"null") -> None:
         self.puts: list[tuple[str, str, object, dict[str, object]]] = []
         self.answer = answer

@@ -4,11 +4,9 @@ At the put, arguments that are not plain JSON values are also decoded, so that a
 """
 
 import inspect
-import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
@@ -57,28 +55,12 @@ class _Envelope(msgspec.Struct, gc=False):
 _decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
 
 
-_MOMENT: Final = re.compile(rb"\d\dT\d\d:\d\d")
-"""A datetime in JSON."""
+def _is_text(key: object) -> bool:
+    return isinstance(key, str)
 
 
-def _check_offsets(value: object) -> None:
-    """Raise UsageError for a datetime whose offset has seconds: JSON has minutes, so that it would be another moment."""
-    pending: list[Any] = [value]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, datetime):
-            offset = one.utcoffset()
-            if offset is not None and offset % timedelta(minutes=1):
-                raise UsageError(
-                    f"the offset {offset} of {one!r:.100} has seconds, which JSON cannot write: give value.astimezone(UTC)"
-                )
-        elif isinstance(one, dict):
-            pending += (*one, *one.values())
-        elif isinstance(one, (list, tuple, set, frozenset)):
-            pending += one
-        else:
-            names: Any = getattr(one, "__struct_fields__", getattr(one, "__dataclass_fields__", ()))
-            pending += [getattr(one, name, None) for name in names]
+def _some(keys: object) -> str:
+    return f"{list(cast('dict[object, object]', keys))!r:.100}"
 
 
 class Arguments:
@@ -176,17 +158,30 @@ class Arguments:
                         f"a worker could not build this {type(value).__name__} again, because {parameter.undecodable}"
                     )
                 body = encode_value(value, limit)
-                if _MOMENT.search(body):
-                    _check_offsets(value)
+                # Of an annotation that is Any it is known that the worker gets plain JSON.
+                if (
+                    parameter.undecodable
+                    and kind is dict
+                    and not all(map(_is_text, cast("dict[object, object]", value)))
+                ):
+                    raise UsageError(
+                        f"its keys would become text in the worker, because {parameter.undecodable}"
+                    )
                 return body
             if kind not in _PLAIN and isinstance(value, (str, int, float)) and not isinstance(value, Enum):
                 value = to_plain(value)
             msgspec.convert(value, parameter.annotation, str_keys=True, dec_hook=from_plain)
             body = encode_value(value, limit)
             # Values of the right class may contain wrong ones, which would fail only in the worker.
-            parameter.decode(body)
-            if _MOMENT.search(body):
-                _check_offsets(value)
+            built = parameter.decode(body)
+            if (
+                kind is dict
+                and isinstance(built, dict)
+                and built.keys() != cast("dict[object, object]", value).keys()
+            ):
+                raise UsageError(
+                    f"its keys would be others in the worker: {_some(value)} would become {_some(built)}"
+                )
         except msgspec.ValidationError as error:
             raise self._mismatch(parameter, error) from None
         except UsageError as error:
