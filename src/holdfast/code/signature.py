@@ -55,12 +55,17 @@ class _Envelope(msgspec.Struct, gc=False):
 _decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
 
 
-def _is_text(key: object) -> bool:
-    return isinstance(key, str)
+def _check_text(value: Any, why: str) -> None:
+    """Raise UsageError for a key that would become text. Of an annotation that is Any it is known that the worker gets plain JSON."""
+    if not all(isinstance(key, str) for key in value):
+        raise UsageError(f"its keys would become text in the worker, because {why}")
 
 
-def _some(keys: object) -> str:
-    return f"{list(cast('dict[object, object]', keys))!r:.100}"
+def _check_keys(value: Any, built: Any) -> None:
+    """Raise UsageError if a worker would build a dict with other keys."""
+    if isinstance(built, dict) and built.keys() != value.keys():
+        names = f"{list(value)!r:.100} would become {list(cast('dict[object, object]', built))!r:.100}"
+        raise UsageError(f"its keys would be others in the worker: {names}")
 
 
 class Arguments:
@@ -158,15 +163,8 @@ class Arguments:
                         f"a worker could not build this {type(value).__name__} again, because {parameter.undecodable}"
                     )
                 body = encode_value(value, limit)
-                # Of an annotation that is Any it is known that the worker gets plain JSON.
-                if (
-                    parameter.undecodable
-                    and kind is dict
-                    and not all(map(_is_text, cast("dict[object, object]", value)))
-                ):
-                    raise UsageError(
-                        f"its keys would become text in the worker, because {parameter.undecodable}"
-                    )
+                if kind is dict and parameter.undecodable:
+                    _check_text(value, parameter.undecodable)
                 return body
             if kind not in _PLAIN and isinstance(value, (str, int, float)) and not isinstance(value, Enum):
                 value = to_plain(value)
@@ -174,14 +172,8 @@ class Arguments:
             body = encode_value(value, limit)
             # Values of the right class may contain wrong ones, which would fail only in the worker.
             built = parameter.decode(body)
-            if (
-                kind is dict
-                and isinstance(built, dict)
-                and built.keys() != cast("dict[object, object]", value).keys()
-            ):
-                raise UsageError(
-                    f"its keys would be others in the worker: {_some(value)} would become {_some(built)}"
-                )
+            if kind is dict:
+                _check_keys(value, built)
         except msgspec.ValidationError as error:
             raise self._mismatch(parameter, error) from None
         except UsageError as error:
