@@ -1,18 +1,21 @@
 """What lists and charts of queues show: what happened lately, forecasts, the jobs of a queue by state."""
 
+from collections.abc import Callable
+
 import pytest
 
 from holdfast import Client, UsageError
+from holdfast.cli.queues import detail
 from holdfast.commands import Command
 from holdfast.commands.admin import Watch
-from holdfast.commands.views import Minutes
+from holdfast.commands.views import Minutes, Tallies
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console import charts
-from holdfast.console.charts import PROTOCOL_BUCKETS, added, per_minute, rates, steps
+from holdfast.console.charts import PROTOCOL_BUCKETS, added, per_minute, rates, steps, waiting_at
 from holdfast.console.handles import Console
 from holdfast.console.put import NamedCode
 from holdfast.console.queries import Series, growth_of
-from holdfast.console.queue_figures import QueueFigures, backlog
+from holdfast.console.queue_figures import QueueFigures
 from holdfast.models import Counts, Sample
 from holdfast.testing.clock import START_MS, StoppedClock
 
@@ -55,18 +58,32 @@ def test_ten_minute_steps_are_shown_a_minute() -> None:
     assert found.a_minute("put") == (0.5,)
 
 
-def test_a_backlog_is_computed_backwards_from_now() -> None:
-    lines = [[period(MINUTE, put=5), period(2 * MINUTE, popped=3), period(3 * MINUTE, retried=1, put=1)]]
-    found = steps(lines, ("put", "popped", "retried", "lost"), 3 * MINUTE, MINUTE, 3)
-    assert backlog(found, 4) == (5, 2, 4)
+def noted(minute: float, put: int, waiting: int) -> Tallies:
+    return Tallies(round(minute * MINUTE), put=put, waiting=waiting)
 
 
-def test_the_backlog_of_a_period_that_is_over_knows_what_happened_since() -> None:
-    lines = [[period(MINUTE, put=5), period(2 * MINUTE, popped=3), period(3 * MINUTE, retried=1, put=1)]]
-    names = ("put", "popped", "retried", "lost")
-    found = steps(lines, names, 2 * MINUTE, MINUTE, 2, now_ms=3 * MINUTE)
-    assert found.later == {"put": 1, "popped": 0, "retried": 1, "lost": 0}
-    assert backlog(found, 4) == (5, 2)
+def waited(lines: list[Tallies], *minutes: float) -> tuple[int | None, ...]:
+    return waiting_at(lines, [round(minute * 60) for minute in minutes])
+
+
+def test_a_backlog_is_what_was_noted_and_unknown_where_nobody_noted_it() -> None:
+    lines = [
+        noted(3, 9, 5),
+        noted(4, 9, 5),
+        noted(8, 9, 5),
+        noted(9, 20, 16),
+        noted(14, 30, 2),
+        noted(14.5, 30, 3),
+    ]
+    assert waited(lines, *range(2, 15)) == (None, 5, 5, 5, 5, 5, 5, 16, None, None, None, None, 3)
+    assert waited([noted(3, 9, -1), noted(4, 9, -1), noted(4.5, 9, 7)], 2, 3, 4, 4.5) == (None, None, 7, 7)
+    assert waited([noted(9, 0, 4)], 1, 9) == (None, 4)
+
+
+def test_a_backlog_of_days_ago_is_known_from_the_lines_that_were_kept() -> None:
+    day = 24 * 60
+    lines = [noted(0, 1, 5), noted(10, 2, 8), noted(29, 3, 9), noted(60, 4, 2), noted(day, 4, 1)]
+    assert waited(lines, 5, 15, 28, 29.5, 45) == (5, 8, 8, 9, None)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +116,7 @@ def test_growth_is_that_of_the_waiting_jobs_over_two_to_three_minutes() -> None:
 
     def growth(*lines: tuple[float, int], now: Counts = counts) -> float | None:
         return growth_of(
-            [Series(round(at * MINUTE), 60.0, 9, 0, 0, 0, 0, 0, waiting) for at, waiting in lines], now
+            [Series(round(at * MINUTE), 60.0, 9, 0, 0, 0, 0, 0, waiting) for at, waiting in lines], now, 1
         )
 
     assert growth((1, 500), (7, 90), (8, 60), (9, 50), (10, 30)) == pytest.approx(-15)
@@ -238,13 +255,79 @@ def test_a_queue_without_a_worker_has_its_minutes_while_anybody_is_alive(
             mail.put("jobs.later", {}, delay=3600)
         client.run(alive[minute % 2])
         clock.advance(minutes=1)
-    [found] = console.queue_figures(console.counts("mail"))
-    assert (found.growth, found.drains_in) == (0, None)
     put = console.throughput(["mail"], "90m").of("put")
     assert [round(count) for count in put[-12:]] == [0, 0, 0, 101, 101, 101, 0, 0, 0, 0, 0, 0]
     lines = client.run(Minutes("mail"))
     assert len(lines) <= 7  # a queue in which nothing happens gets no line
     assert lines[0].put == 0
+
+
+def test_a_queue_that_nobody_serves_has_no_forecast_wherever_it_is_shown(
+    client: Client, clock: StoppedClock, console: Console
+) -> None:
+    mail = client.queues["mail"]
+
+    def growth(alive: Callable[[], object]) -> float | None:
+        for _ in range(4):
+            client.run(Watch(15_000))
+            clock.advance(minutes=1)
+            alive()
+            mail.put_many([("jobs.send", {})] * 10)
+        [found] = console.queue_figures(console.counts("mail"))
+        shown = detail(console.queue("mail"))
+        assert (shown["growth"], shown["drains_in"]) == (found.growth, found.drains_in)
+        return found.growth
+
+    assert growth(lambda: None) is None
+    assert growth(lambda: client.run(WorkerSeen("w", {"queues": '["mail"]'}))) == pytest.approx(10, abs=5)
+    clock.advance(hours=1)
+    assert growth(lambda: None) is None  # the worker is silent
+    assert growth(lambda: mail.pop(1)) == pytest.approx(9, abs=5)  # a program that reports no queues
+
+
+def test_the_backlog_is_that_of_waiting_jobs_also_where_jobs_are_scheduled_and_nobody_serves_the_queue(
+    client: Client, clock: StoppedClock, console: Console
+) -> None:
+    mail = client.queues["mail"]
+    clock.advance(seconds=60 - clock.now % 60)
+    for minute in range(8):
+        if minute in (2, 3):
+            mail.put_many([("jobs.send", {})] * 100)
+            mail.put_many([("jobs.later", {})] * 50, delay=180)
+        client.run(Watch(15_000))
+        clock.advance(minutes=1)
+    assert console.backlog("mail", console.throughput(["mail"], "90m"))[-7:] == (
+        100,
+        200,
+        200,
+        250,
+        300,
+        300,
+        300,
+    )
+
+
+def test_the_backlog_of_a_quiet_queue_holds_until_something_changes_and_a_night_without_anybody_is_a_gap(
+    client: Client, clock: StoppedClock, console: Console
+) -> None:
+    mail = client.queues["mail"]
+    clock.advance(seconds=60 - clock.now % 60)
+
+    def quiet(minutes: int) -> None:
+        for _ in range(minutes):
+            client.run(Watch(15_000))
+            clock.advance(minutes=1)
+
+    def last() -> tuple[int | None, ...]:
+        return console.backlog("mail", console.throughput(["mail"], "90m"))[-6:]
+
+    mail.put_many([("jobs.send", {})] * 7)
+    quiet(200)
+    assert last() == (7, 7, 7, 7, 7, 7)
+    mail.put("jobs.send", {})  # noted by nobody yet
+    assert last() == (7, 7, 7, 7, 7, 8)
+    clock.advance(minutes=4)
+    assert last() == (7, None, None, None, None, 8)
 
 
 def test_jobs_that_are_scheduled_are_no_growth_and_a_paused_queue_has_no_forecast(

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import time
 from collections.abc import Callable
 from html import unescape
 from urllib.parse import quote
@@ -155,6 +156,17 @@ def test_each_tab_of_a_queue_has_its_rows(web: TestClient, mail: str, tab: str) 
     assert len(rows) == counts[tab] == {"stalled": 0, "failed": 1}.get(tab, len(rows))
     for row in rows:
         assert row["jid"] in html
+
+
+def test_a_backlog_that_nobody_noted_is_no_number(web: TestClient, mail: str, client: Client) -> None:
+    begin = time.time() - 7 * 86_400
+    path = f"/queues/mail?tab=stats&range={begin:.0f}-{begin + 600:.0f}"
+    assert "How many jobs waited was not noted in this time." in page(web, path)
+    assert set(twin(web, path)["stats"]["backlog"]) == {None}
+    waiting = twin(web, "/queues/mail")["detail"]["counts"]["waiting"]
+    assert waiting > 0
+    assert twin(web, "/queues/mail?tab=stats")["stats"]["backlog"][-1] == waiting
+    assert f"jobs waiting, now {waiting}" in unescape(page(web, "/queues/mail?tab=stats"))
 
 
 def test_an_unknown_tab_shows_the_statistics(web: TestClient, mail: str) -> None:

@@ -2,11 +2,13 @@
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from holdfast.commands.views import Tallies
 from holdfast.console.queries import Series
 from holdfast.errors import UsageError
 from holdfast.models import Sample
@@ -117,14 +119,12 @@ def period(range: str, now_ms: int) -> Period:
 class Steps(msgspec.Struct, frozen=True):
     """A period in steps of equal length that ends at `end_ms`: what happened in each step, by name, the oldest first.
 
-    Counts of a step may be fractions: a line that covers several steps is spread over them. `later`: what has happened since the
-    period ended.
+    Counts of a step may be fractions: a line that covers several steps is spread over them.
     """
 
     end_ms: int
     step_seconds: int
     values: dict[str, tuple[float, ...]]
-    later: dict[str, float] = {}
 
     def of(self, name: str) -> tuple[float, ...]:
         """Return the counts of one kind."""
@@ -142,23 +142,15 @@ class Steps(msgspec.Struct, frozen=True):
 
 
 def steps(
-    lines: Sequence[Sequence[Series]],
-    names: Sequence[str],
-    end_ms: int,
-    step_ms: int,
-    columns: int,
-    now_ms: int = 0,
+    lines: Sequence[Sequence[Series]], names: Sequence[str], end_ms: int, step_ms: int, columns: int
 ) -> Steps:
-    """Return what happened in several queues together in each of `columns` steps until `end_ms`, and later until `now_ms`."""
+    """Return what happened in several queues together in each of `columns` steps until `end_ms`."""
 
-    def added_up(name: str, end_ms: int, step_ms: int, columns: int) -> tuple[float, ...]:
+    def added_up(name: str) -> tuple[float, ...]:
         found = (rates(series, name, end_ms, step_ms, columns) for series in lines or [()])
         return tuple(float(sum(column)) for column in zip(*found, strict=True))
 
-    values = {name: added_up(name, end_ms, step_ms, columns) for name in names}
-    is_past = now_ms > end_ms
-    later = {name: added_up(name, now_ms, now_ms - end_ms, 1)[0] for name in names} if is_past else {}
-    return Steps(end_ms, step_ms // 1000, values, later)
+    return Steps(end_ms, step_ms // 1000, {name: added_up(name) for name in names})
 
 
 def rates(series: Sequence[Series], name: str, end_ms: int, step_ms: int, columns: int) -> list[float]:
@@ -178,3 +170,37 @@ def rates(series: Sequence[Series], name: str, end_ms: int, step_ms: int, column
             if part > 0:
                 found[column] += value * part / length
     return found
+
+
+_FINE_MS: Final = 180 * _MINUTE_MS
+"""For so long the store keeps each line of a queue; older ones are thinned out."""
+_COARSE_MS: Final = 20 * _MINUTE_MS
+"""Between two lines that were thinned out lies less: of each ten minutes the first one stays."""
+
+
+def waiting_at(lines: Sequence[Tallies], times: Sequence[int]) -> tuple[int | None, ...]:
+    """Return how many jobs waited at each of these times, in epoch seconds, as the lines of a queue noted it.
+
+    The last line is that of now. A count holds for a step; for longer where nothing changed until the next line, or where the
+    lines between were thinned out. It is None where it was not noted.
+    """
+    step_ms = max((times[-1] - times[-2]) * 1000 if len(times) > 1 else 0, _MINUTE_MS)
+    moments = [line.when_ms for line in lines]
+    return tuple(_waiting(lines, bisect_right(moments, time * 1000), time * 1000, step_ms) for time in times)
+
+
+def _waiting(lines: Sequence[Tallies], next: int, time_ms: int, step_ms: int) -> int | None:
+    """Return how many waited at a time, before which are the first `next` lines."""
+    before, after = lines[max(next - 1, 0)], lines[min(next, len(lines) - 1)]
+    if after is lines[-1] and after.when_ms - time_ms < _MINUTE_MS:
+        return _noted(after)  # a chart that ends now ends with the count of now
+    if next == 0:
+        return None
+    age, gap = time_ms - before.when_ms, after.when_ms - before.when_ms
+    is_thin = lines[-1].when_ms - after.when_ms > _FINE_MS and gap <= _COARSE_MS
+    is_same = msgspec.structs.astuple(before)[1:] == msgspec.structs.astuple(after)[1:]
+    return _noted(before) if age < step_ms or is_thin or is_same else None
+
+
+def _noted(line: Tallies) -> int | None:
+    return line.waiting if line.waiting >= 0 else None

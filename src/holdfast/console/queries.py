@@ -142,17 +142,19 @@ _FORECAST_MS: Final = 120_000
 _OLDEST_MS: Final = 240_000
 
 
-def growth_of(series: Sequence[Series], counts: Counts) -> float | None:
+def growth_of(series: Sequence[Series], counts: Counts, workers: int) -> float | None:
     """Return by how many jobs a minute more wait for a worker than two to three minutes ago; negative while they get fewer.
 
-    None where that is not known, or makes no forecast: nobody noted the counts (no worker and no web interface was alive), or
-    the queue is paused.
+    None where that is not known, or makes no forecast: nobody noted the counts (no worker and no web interface was alive), the
+    queue is paused, or nobody serves it: it has no `workers` and lately no job was taken, as by programs that do not report.
     """
     if not series or counts.paused:
         return None
     now = series[-1]
     before = next((one for one in reversed(series) if one.when_ms <= now.when_ms - _FORECAST_MS), None)
     if before is None or before.waiting < 0 or now.waiting < 0:
+        return None
+    if not workers and not any(one.popped for one in series if one.when_ms > before.when_ms):
         return None
     if now.when_ms - before.when_ms > _OLDEST_MS:
         return 0.0 if now.waiting == before.waiting else None
@@ -183,7 +185,7 @@ class QueueDetail(msgspec.Struct, frozen=True):
     @property
     def growth(self) -> float | None:
         """By how many jobs a minute more wait, as `growth_of` has it."""
-        return growth_of(self.series, self.counts)
+        return growth_of(self.series, self.counts, len(self.workers))
 
     @property
     def drains_in(self) -> float | None:

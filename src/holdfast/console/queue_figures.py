@@ -12,7 +12,7 @@ from holdfast.commands.jobs import JobGet
 from holdfast.commands.queues import GetStats, ThrottleFacts, ThrottleGet
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.commands.views import Entry, ListSet, Minutes
-from holdfast.console.charts import Steps, added, period, steps
+from holdfast.console.charts import Steps, added, period, steps, waiting_at
 from holdfast.console.filter_values import Exact
 from holdfast.console.filters import parse
 from holdfast.console.namespace_queries import Place
@@ -39,8 +39,6 @@ _TREND: Final = 30
 """Minutes of a sparkline."""
 MOST: Final = 40
 """Queues whose figures are added for the charts of a namespace."""
-_COME: Final = ("put", "retried", "lost")
-"""What makes a job wait."""
 _CHARTED: Final = ("put", "popped", "completed", "retried", "failed", "lost")
 
 
@@ -48,7 +46,7 @@ class QueueFigures(msgspec.Struct, frozen=True):
     """A queue in a list: its counts, and what happened there lately.
 
     `trend`: completed jobs in each of the last 30 minutes. `growth`: jobs a minute by which more wait, over the last two to
-    three minutes; negative while the queue drains, None where it is not known. `wait_p95` and `wait_median` are in seconds, of
+    three minutes; negative while the queue drains, None where there is no forecast. `wait_p95` and `wait_median` are in seconds, of
     today, None without a sample. `workers` take jobs of it.
     """
 
@@ -101,7 +99,7 @@ def _figures(
 ) -> QueueFigures:
     trend = steps([series], ("completed",), now_ms, _MINUTE_MS, _TREND).of("completed")
     median, p95 = (wait.percentile(percent) if wait.count else None for percent in (50, 95))
-    return QueueFigures(counts, trend, growth_of(series, counts), median, p95, workers)
+    return QueueFigures(counts, trend, growth_of(series, counts, workers), median, p95, workers)
 
 
 # Charts.
@@ -112,20 +110,15 @@ def throughput(shard: Shard, names: Sequence[str], range: str, now_ms: int) -> P
     shown = period(range, now_ms)
     since = shown.end_ms - (shown.columns + 1) * shown.step_ms
     lines = yield from asked(shard, [Minutes(name, since) for name in names[:MOST]])
-    return steps(
-        [series_of(one) for one in lines], _CHARTED, shown.end_ms, shown.step_ms, shown.columns, now_ms
-    )
+    return steps([series_of(one) for one in lines], _CHARTED, shown.end_ms, shown.step_ms, shown.columns)
 
 
-def backlog(found: Steps, waiting: int) -> tuple[int, ...]:
-    """Return how many jobs were waiting at the end of each step: those of now, less what came and plus what left since."""
-    came, left = (sum(found.later.get(name, 0.0) for name in names) for names in (_COME, ("popped",)))
-    values = [max(waiting - came + left, 0.0)]
-    for put, retried, lost, popped in zip(
-        *(reversed(found.of(name)) for name in (*_COME, "popped")), strict=True
-    ):
-        values.append(max(values[-1] - (put + retried + lost - popped), 0.0))
-    return tuple(round(value) for value in reversed(values[:-1]))
+def backlog(shard: Shard, name: str, over: Steps) -> Plan[tuple[int | None, ...]]:
+    """Return how many jobs of a queue waited at the end of each of these steps, None where nobody noted it."""
+    [lines] = yield from asked(
+        shard, [Minutes(name)]
+    )  # all: the last line before a period holds until something changes
+    return waiting_at(lines, over.times)
 
 
 def waits_of(shard: Shard, names: Sequence[str]) -> Plan[Sample]:

@@ -66,6 +66,11 @@ class QueueVerbs:
         return (yield from queue_figures.throughput(self._client.shard, names, range, (yield from _now(ask))))
 
     @PlanMethod
+    def backlog(self, ask: Planner, queue: str, over: Steps) -> Plan[tuple[int | None, ...]]:
+        """How many jobs of a queue waited at the end of each step of a chart; None where nobody noted it."""
+        return queue_figures.backlog(self._client.shard, check_name("queue", queue), over)
+
+    @PlanMethod
     def marks(self, ask: Planner, found: Steps, queue: str = "") -> Plan[tuple[Mark, ...]]:
         """What happened in the period of a chart that explains it: new versions of workers, and pauses of a queue."""
         return marks(ask, (found.times or (0,))[0] * 1000, found.end_ms, queue)

@@ -16,7 +16,6 @@ from holdfast.console.queue_figures import (
     JOB_TABS,
     QueueFigures,
     QueueJobs,
-    backlog,
     filter_of,
 )
 from holdfast.errors import UsageError
@@ -129,7 +128,7 @@ class DayStats(msgspec.Struct, frozen=True):
     wait: Durations
     run: Durations
     throughput: Steps
-    backlog: tuple[int, ...]
+    backlog: tuple[int | None, ...]
     marks: tuple[Mark, ...] = ()
 
 
@@ -272,7 +271,7 @@ async def _stats(ctx: Context, page: QueuePage, day: int) -> DayStats:
         _durations(stats.wait, before.wait, query.scale),
         _durations(stats.run, before.run, query.scale),
         steps,
-        backlog(steps, page.counts.waiting),
+        await ctx.console.backlog(page.name, steps),
         await ctx.console.marks(steps, page.name),
     )
 

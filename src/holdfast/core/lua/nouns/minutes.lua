@@ -99,13 +99,18 @@ function M.keep(ctx, queue, grant)
 end
 
 -- Lines from `since` on, each its minute in ms, the totals, and how many waited (-1: not known), and one for now.
+-- Before that comes a copy of the last line for the last round, which saw no change: a later `note` writes it.
 function M.since(ctx, queue, since)
-  local rows = {}
+  local rows, row = {}, nil
   for _, line in ipairs(call("LRANGE", queue.minutes, 0, -1)) do
-    local row = { unpack_bytes(LINE, line) }
+    row = { unpack_bytes(LINE, line) }
     local place = row[10]
     row[1], row[10] = row[1] * root.MINUTE, place <= #line and unpack_bytes(WAITING, line, place) or -1
     if row[1] >= since then rows[#rows + 1] = row end
+  end
+  local seen = (tonumber(call("HGET", ctx.keys.root, "minutes-done") or nil) or 0) * root.MINUTE
+  if row and row[1] < seen and seen >= since and seen <= ctx.now then
+    rows[#rows + 1] = { seen, unpack_(row, 2, 10) }
   end
   local now = { ctx.now, M.totals(ctx, queue) }
   now[10] = waiting(ctx, queue)
