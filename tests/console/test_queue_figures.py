@@ -14,7 +14,7 @@ from holdfast.console import charts
 from holdfast.console.charts import PROTOCOL_BUCKETS, added, per_minute, rates, steps, waiting_at
 from holdfast.console.handles import Console
 from holdfast.console.put import NamedCode
-from holdfast.console.queries import Series, growth_of
+from holdfast.console.queries import Series, Servers, growth_of
 from holdfast.console.queue_figures import QueueFigures
 from holdfast.models import Counts, Sample
 from holdfast.testing.clock import START_MS, StoppedClock
@@ -116,7 +116,9 @@ def test_growth_is_that_of_the_waiting_jobs_over_two_to_three_minutes() -> None:
 
     def growth(*lines: tuple[float, int], now: Counts = counts) -> float | None:
         return growth_of(
-            [Series(round(at * MINUTE), 60.0, 9, 0, 0, 0, 0, 0, waiting) for at, waiting in lines], now, 1
+            [Series(round(at * MINUTE), 60.0, 9, 0, 0, 0, 0, 0, waiting) for at, waiting in lines],
+            now,
+            Servers(("w",)),
         )
 
     assert growth((1, 500), (7, 90), (8, 60), (9, 50), (10, 30)) == pytest.approx(-15)
@@ -279,10 +281,11 @@ def test_a_queue_that_nobody_serves_has_no_forecast_wherever_it_is_shown(
         return found.growth
 
     assert growth(lambda: None) is None
-    assert growth(lambda: client.run(WorkerSeen("w", {"queues": '["mail"]'}))) == pytest.approx(10, abs=5)
-    clock.advance(hours=1)
-    assert growth(lambda: None) is None  # the worker is silent
     assert growth(lambda: mail.pop(1)) == pytest.approx(9, abs=5)  # a program that reports no queues
+    assert growth(lambda: client.run(WorkerSeen("w", {"queues": '["mail"]'}))) == pytest.approx(10, abs=5)
+    clock.advance(minutes=2)
+    mail.pop(1)
+    assert growth(lambda: None) is None  # the worker is silent
 
 
 def test_the_backlog_is_that_of_waiting_jobs_also_where_jobs_are_scheduled_and_nobody_serves_the_queue(

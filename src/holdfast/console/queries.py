@@ -142,11 +142,11 @@ _FORECAST_MS: Final = 120_000
 _OLDEST_MS: Final = 240_000
 
 
-def growth_of(series: Sequence[Series], counts: Counts, workers: int) -> float | None:
+def growth_of(series: Sequence[Series], counts: Counts, servers: "Servers") -> float | None:
     """Return by how many jobs a minute more wait for a worker than two to three minutes ago; negative while they get fewer.
 
     None where that is not known, or makes no forecast: nobody noted the counts (no worker and no web interface was alive), the
-    queue is paused, or nobody serves it: it has no `workers` and lately no job was taken, as by programs that do not report.
+    queue is paused, or nobody serves it. Where no worker was ever reported, one that took jobs in this time serves it.
     """
     if not series or counts.paused:
         return None
@@ -154,7 +154,9 @@ def growth_of(series: Sequence[Series], counts: Counts, workers: int) -> float |
     before = next((one for one in reversed(series) if one.when_ms <= now.when_ms - _FORECAST_MS), None)
     if before is None or before.waiting < 0 or now.waiting < 0:
         return None
-    if not workers and not any(one.popped for one in series if one.when_ms > before.when_ms):
+    is_unreported = not servers.quiet and not servers.silent
+    has_taken = is_unreported and any(one.popped for one in series if one.when_ms > before.when_ms)
+    if not servers.taking and not has_taken:
         return None
     if now.when_ms - before.when_ms > _OLDEST_MS:
         return 0.0 if now.waiting == before.waiting else None
@@ -185,7 +187,9 @@ class QueueDetail(msgspec.Struct, frozen=True):
     @property
     def growth(self) -> float | None:
         """By how many jobs a minute more wait, as `growth_of` has it."""
-        return growth_of(self.series, self.counts, len(self.workers))
+        return growth_of(
+            self.series, self.counts, Servers(self.workers, self.quiet_workers, self.silent_workers)
+        )
 
     @property
     def drains_in(self) -> float | None:

@@ -19,6 +19,7 @@ from holdfast.console.namespace_queries import Place
 from holdfast.console.queries import (
     Page,
     Series,
+    Servers,
     all_workers,
     checked_limit,
     drains_in,
@@ -89,17 +90,17 @@ def figures_of(ask: Planner, shard: Shard, counts: Sequence[Counts], now_ms: int
     lines, stats = found[: len(counts)], found[len(counts) :]
     servers = yield from servers_of(ask, everybody, [one.name for one in counts], now_ms)
     return [
-        _figures(one, series_of(some), day.wait, len(servers[one.name].taking), now_ms)
+        _figures(one, series_of(some), day.wait, servers[one.name], now_ms)
         for one, some, day in zip(counts, lines, stats, strict=True)
     ]
 
 
 def _figures(
-    counts: Counts, series: Sequence[Series], wait: Sample, workers: int, now_ms: int
+    counts: Counts, series: Sequence[Series], wait: Sample, servers: Servers, now_ms: int
 ) -> QueueFigures:
     trend = steps([series], ("completed",), now_ms, _MINUTE_MS, _TREND).of("completed")
     median, p95 = (wait.percentile(percent) if wait.count else None for percent in (50, 95))
-    return QueueFigures(counts, trend, growth_of(series, counts, workers), median, p95, workers)
+    return QueueFigures(counts, trend, growth_of(series, counts, servers), median, p95, len(servers.taking))
 
 
 # Charts.
