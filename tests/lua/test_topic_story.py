@@ -1,5 +1,7 @@
 """Topics: delayed messages under ids that their callers chose."""
 
+import json
+
 import pytest
 
 from holdfast.commands.admin import Watch
@@ -331,6 +333,39 @@ def test_a_subscriber_that_gets_a_full_reply_wakes_another_one(core, door: Door)
     assert reserve(core, 100, mode=WOKEN) == ["a"]
     assert woken(door)
     assert listener.receive(5) is not None
+    listener.close()
+
+
+def test_messages_that_come_and_go_are_reported_by_id_while_somebody_watches(core, clock, door: Door):
+    listener = door._client.link.listener()
+    listener.subscribe(door.root + "e:m")
+    put(core, "a0")
+    core(Watch(60_000))
+    put(core, "b", 'c"🐙')
+    put(core, "b")
+    put(core, "d", "b", "e")
+    core(TopicReschedule("t", ["b"], "in", 0))
+    core(TopicDelete("t", ["b", "nothing", "d"]))
+    assert reserve(core) == ["a0"]
+    core(TopicRelease("t", [("a0", None)], "in", 0))
+    assert reserve(core, 9) == ["a0", 'c"🐙', "e"]
+    core(TopicRelease("t", [("e", None), ("gone", None)]))
+    core(TopicRelease("t", [('c"🐙', None), ("a0", None)], "in", 0))
+    assert pull(core, 9) == ["a0", 'c"🐙']
+    put(core, *(str(number) for number in range(100)))
+    found = [json.loads(listener.receive(5)[1]) for _ in range(6)]
+    assert {one["topic"] for one in found} == {"t"}
+    assert [(one["event"].removeprefix("message_"), one["ids"], one["count"]) for one in found] == [
+        ("scheduled", ["b", 'c"🐙'], 2),
+        ("scheduled", ["d", "e"], 2),
+        ("cancelled", ["b", "d"], 2),
+        ("completed", ["e"], 1),
+        ("completed", ["a0", 'c"🐙'], 2),
+        ("scheduled", [str(number) for number in range(32)], 100),
+    ]
+    clock.advance(seconds=61)
+    put(core, "late")
+    assert listener.receive(0.05) is None
     listener.close()
 
 

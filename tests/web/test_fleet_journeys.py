@@ -164,6 +164,27 @@ def test_what_programs_do_with_messages_over_http_is_seen_as_it_happens(
     expect(finished.locator("li")).to_have_count(1)
 
 
+def test_messages_that_end_are_listed_also_where_the_page_does_not_show_them(
+    visit: Visits, client: Client
+) -> None:
+    mail = client.topics["mail"]
+    for number in range(40):
+        mail.put(f"m-{number}", "{}", delay=900 + number)
+    page = visit("/topics/mail")
+    expect(page.locator("#pending tbody tr[id]")).to_have_count(25)
+    expect(page.locator("#chip")).to_have_text("Live")
+    mail.put("m-first", "{}")
+    expect(page.locator("#pending tbody tr[id]").first).to_contain_text(
+        "m-first"
+    )  # the stream reports what happens
+    mail.delete("m-39")
+    assert mail.pull() is not None
+    finished = page.locator("#finished")
+    expect(finished.locator("li", has_text="m-39")).to_contain_text("cancelled")
+    expect(finished.locator("li", has_text="m-first")).to_contain_text("completed")
+    expect(finished.locator("li")).to_have_count(2)
+
+
 def test_a_worker_that_was_killed_is_silent_and_its_jobs_run_elsewhere_when_its_leases_are_timed_out(
     visit: Visits, client: Client, tmp_path: Path
 ) -> None:

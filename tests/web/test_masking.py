@@ -1,10 +1,16 @@
 """What the rules of masking hide is in no page, twin, export, stream and bundle; an administrator may reveal it, which is audited."""
 
+import itertools
 import json
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from html import unescape
+from typing import Any
 
+import httpx
 import pytest
+from browsing import served
 from starlette.testclient import TestClient
 
 from holdfast import Client
@@ -13,7 +19,7 @@ from holdfast.commands.leases import CompleteMany, Done
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
 from holdfast.testing.clock import START_MS, StoppedClock
-from holdfast.web import User
+from holdfast.web import User, create_app
 from holdfast.web.pages import TABLE
 
 Browse = Callable[..., TestClient]
@@ -101,6 +107,59 @@ def test_no_page_twin_or_export_has_what_is_masked(web: TestClient, client: Clie
             looked += "••••" in unescape(answer.text) or "\\u2022" in answer.text
     assert looked > 20
     assert SECRET not in web.get("/live?once=1").text
+
+
+@pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")
+def test_the_stream_names_the_messages_of_topics_that_come_and_go_and_has_nothing_of_their_bodies(
+    client: Client,
+) -> None:
+    topic, stop = client.topics["news"], threading.Event()
+
+    def put_and_take() -> None:
+        for number in itertools.count():
+            topic.put_many({f"{kind}-{number}": {"password": SECRET} for kind in ("kept", "gone")}, delay=60)
+            topic.put(f"done-{number}", {"password": SECRET})
+            topic.delete(f"gone-{number}")
+            topic.pull()
+            if stop.wait(0.05):
+                return
+
+    with (
+        served(create_app(client, redact=REDACT)) as base,
+        ThreadPoolExecutor(1) as pool,
+        httpx.stream("GET", base + "live", timeout=30) as stream,
+    ):
+        lines = stream.iter_lines()
+        assert next(lines) == "event: tick"
+        pool.submit(put_and_take)
+        try:
+            found = reports(lines)
+        finally:
+            stop.set()
+    for kind, prefix in (
+        ("scheduled", ("kept", "gone", "done")),
+        ("cancelled", "gone"),
+        ("completed", "done"),
+    ):
+        report = found[f"message_{kind}"]
+        assert report["topic"] == "news"
+        assert report["count"] >= len(report["ids"]) > 0
+        assert all(id.startswith(prefix) for id in report["ids"])
+
+
+def reports(lines: Iterator[str]) -> dict[str, Any]:
+    """Read a stream until it had each kind of report about messages; nothing of it has a body."""
+    found: dict[str, Any] = {}
+    kind = ""
+    for line in lines:
+        assert SECRET not in line
+        if line.startswith("event: "):
+            kind = line.removeprefix("event: ")
+        elif line.startswith("data: ") and kind.startswith("message_"):
+            found[kind] = json.loads(line.removeprefix("data: "))
+            if len(found) == 3:
+                break
+    return found
 
 
 def test_questions_and_dry_runs_have_nothing_that_is_masked(web: TestClient, jids: list[str]) -> None:

@@ -9,7 +9,9 @@ import random
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
 
 from holdfast.client.descriptors import run_plan
 from holdfast.client.listener import AsyncListener
@@ -35,6 +37,10 @@ _LONGEST: Final = 300.0
 """Seconds after which a stream ends by itself, so that a server can stop; browsers connect again."""
 _PULSE: Final = 15.0
 _MOST_STREAMS: Final = 1000
+_GATHERED: Final = 0.25
+"""Seconds for which reports about messages of topics are gathered."""
+_MOST_REPORTS, _MOST_IDS = 32, 100
+"""Kinds of reports that are sent together, others are left out; and the ids that one of them names."""
 
 
 def counters(ask: Planner) -> Plan[dict[str, int]]:
@@ -66,6 +72,15 @@ def keys_of(names: set[str]) -> set[str]:
     return found
 
 
+class Report(msgspec.Struct):
+    """Messages of a topic that came or went, as the core reports them: the first ids, and the number of all."""
+
+    event: Literal["message_scheduled", "message_cancelled", "message_completed"]
+    topic: str
+    ids: list[str]
+    count: int
+
+
 class Stream:
     """One browser that listens: its events that were not sent yet."""
 
@@ -95,6 +110,7 @@ class Hub:
         self.counters: dict[str, int] = {}
         self.version = 0
         self._changes: dict[str, int] = {}
+        self._reports: dict[tuple[str, str], Report] = {}
         self.is_away = False
         """Whether the store did not respond when it was asked last."""
 
@@ -212,15 +228,38 @@ class Hub:
     async def _listen(self) -> None:
         """Publish what the store reports as changed. It reports only while somebody watches."""
         renewing = asyncio.create_task(self._keep_watching())
-        listener = AsyncListener(self._client, [f"{self._client.root}e:c"])
+        changes, reports = f"{self._client.root}e:c", f"{self._client.root}e:m"
+        listener = AsyncListener(self._client, [changes, reports])
         try:
             async with aclosing(listener.listen()) as messages:
                 async for message in messages:
-                    self._publish({}, {message["data"]})
+                    if message["channel"] == reports:
+                        self._gather(message["data"])
+                    else:
+                        self._publish({}, {message["data"]})
         except HoldfastError as error:
             logger.warning("changes cannot be followed, pages update by their numbers only: %s", error)
         finally:
             await cancelled(renewing)
+
+    def _gather(self, text: str) -> None:
+        """Note a report about messages of a topic. What is no such report, or one too many, is left out."""
+        with suppress(msgspec.MsgspecError):
+            report = msgspec.json.decode(text, type=Report)
+            if not self._reports:
+                asyncio.get_running_loop().call_later(_GATHERED, self._send_reports)
+            if len(self._reports) < _MOST_REPORTS or (report.event, report.topic) in self._reports:
+                known = self._reports.setdefault(
+                    (report.event, report.topic), Report(report.event, report.topic, [], 0)
+                )
+                known.ids += report.ids[: _MOST_IDS - len(known.ids)]
+                known.count += report.count
+
+    def _send_reports(self) -> None:
+        for one in self._reports.values():
+            for stream in self._streams:
+                stream.send(one.event, {"topic": one.topic, "ids": one.ids, "count": one.count})
+        self._reports.clear()
 
     async def _keep_watching(self) -> None:
         while True:

@@ -141,6 +141,10 @@ const receivers = {
   },
 };
 
+/** Messages of a topic came or went, says the stream: topics.js shows what ended. */
+for (const kind of ["message_scheduled", "message_cancelled", "message_completed"])
+  receivers[kind] = (content) => document.dispatchEvent(new CustomEvent("holdfast:messages", { detail: { ...content, status: kind.slice(8) } }));
+
 function receive(kind, content) {
   if (kind !== "state") app.heard = Date.now();
   if (kind === "state" && content.live) app.numbers = {}; // all of them follow

@@ -1,7 +1,7 @@
 // One event stream for all tabs. Browsers allow six connections to a host over HTTP/1.1, and a stream in each tab would use them
 // up. Where there is no SharedWorker, a page imports `Stream` from here and has one of its own while it is visible.
 
-const EVENTS = ["tick", "change", "op", "store", "resync"];
+const EVENTS = ["tick", "change", "op", "store", "resync", "message_scheduled", "message_cancelled", "message_completed"];
 const LONGEST_WAIT = 30_000;
 
 export class Stream {

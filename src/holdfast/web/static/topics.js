@@ -24,6 +24,7 @@ export function start({ element, icon, page }) {
   const ahead = Number(page.now) ? Number(page.now) - Date.now() : 0; // what the store's clock is ahead of this one
   const cancelled = new Set(); // by this page
   const hurried = new Set(); // messages that this page made ready before their time
+  const reported = new Map(); // what became of messages, as the stream has it; pages that poll find out by what is missing
 
   // What ended.
 
@@ -48,6 +49,11 @@ export function start({ element, icon, page }) {
     show();
   }
 
+  function add(lines) {
+    const ids = new Set(lines.map(({ id }) => id));
+    if (ids.size) update([...lines, ...finished.filter((one) => !ids.has(one.id))]);
+  }
+
   /** When each message that the page shows is ready, by its id; 0 for one that is ready or reserved. */
   const present = () => {
     const rows = [...document.querySelectorAll("tr[data-message]:not(.gone), tr[data-reserved]:not(.gone)")];
@@ -66,12 +72,17 @@ export function start({ element, icon, page }) {
   function look() {
     const now = present();
     const left = [...known.keys()].filter((id) => !now.has(id) && (cancelled.has(id) || (wasWhole && isWhole())));
-    const lines = left.map((id) => ({ id, status: isCancelled(id) ? "cancelled" : "completed" }));
-    if (lines.length) update([...lines, ...finished.filter((one) => !left.includes(one.id))]);
+    add(left.filter((id) => !reported.has(id)).map((id) => ({ id, status: isCancelled(id) ? "cancelled" : "completed" })));
     left.forEach((id) => cancelled.delete(id));
     [known, wasWhole] = [now, isWhole()];
   }
 
+  document.addEventListener("holdfast:messages", ({ detail: { topic, ids, status } }) => {
+    if (topic !== list.dataset.topic) return;
+    if (reported.size > 10 * MOST) reported.clear();
+    for (const id of ids) status === "scheduled" ? reported.delete(id) : reported.set(id, status);
+    if (status !== "scheduled") add(ids.map((id) => ({ id, status })));
+  });
   document.addEventListener("submit", ({ target, submitter }) => {
     const action = submitter?.getAttribute("formaction") ?? target.getAttribute("action") ?? "";
     const ids = new FormData(target).getAll("id");

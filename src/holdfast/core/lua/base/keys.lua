@@ -14,6 +14,7 @@ local function native(root)
     completed = root .. "c", line = root .. "i:", result = root .. "a:", stack_channel = root .. "e:s:",
     queues = root .. "Q", topics = root .. "tt", config = root .. "C", groups = root .. "F", group = root .. "f:",
     worker_channel = root .. "e:w:", result_channel = root .. "e:r:", channel = root .. "e:", changes = root .. "e:c",
+    message_channel = root .. "e:m",
     holders = root .. "h:", pending = root .. "p:", freed = root .. "hx:", limits = root .. "H", upkeep = root .. "U",
     tagged = root .. "g:", tag_counts = root .. "G", dependents = root .. "d:", releasing = root .. "u",
     template = root .. "r:", workers = root .. "W", worker_facts = root .. "v:", versions = root .. "V",

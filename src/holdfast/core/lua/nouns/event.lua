@@ -6,6 +6,7 @@ local root = require("base.root")
 local M = {}
 
 local TRACKED = record.FLAG.TRACKED
+local MOST_IDS = 32 -- that one report of messages names; it has the number of all of them
 local has = record.has
 
 local function to_worker(ctx, event, jid, worker)
@@ -69,6 +70,20 @@ end
 
 function M.publish_changes(ctx)
   for name in pairs(ctx.watched) do call("PUBLISH", ctx.keys.changes, name) end
+end
+
+-- Messages of a topic are `scheduled`, `cancelled` or `completed`: those of args[first], args[first + step] ... for
+-- which `done` has 1 (nil: all). Their bodies are not in it. Only while someone watches.
+function M.messages(ctx, topic, what, args, first, step, done)
+  local ids, count = {}, 0
+  for i = 1, done and #done or ceil((#args - first + 1) / step) do
+    if not done or done[i] == 1 then
+      count = count + 1
+      if count <= MOST_IDS then ids[count] = args[first + (i - 1) * step] end
+    end
+  end
+  call("PUBLISH", ctx.keys.message_channel, '{"event":"message_' .. what .. '","topic":' .. encode(topic) ..
+    ',"ids":' .. encode(ids) .. ',"count":' .. format("%d", count) .. "}")
 end
 
 -- To those who wait for the outcome of the job: there is one.

@@ -23,8 +23,11 @@ function M.to_shrink(ctx, name)
   return topic
 end
 
-function M.changed(ctx, topic)
-  if ctx.watched then event.changed(ctx, "topic:" .. topic.name) end
+-- What is behind `topic` names the messages that came or went, as `event.messages` has it.
+function M.changed(ctx, topic, ...)
+  if not ctx.watched then return end
+  event.changed(ctx, "topic:" .. topic.name)
+  if ... then event.messages(ctx, topic.name, ...) end
 end
 
 local function first_of(set) return tonumber(call("ZRANGE", set, 0, 0, "WITHSCORES")[2]) end

@@ -19,7 +19,7 @@ function M.put(ctx, name, is_delay, args, first, last)
   end
   if earliest then
     wake.for_message(ctx, topic, earliest)
-    topics.changed(ctx, topic)
+    topics.changed(ctx, topic, "scheduled", args, first, 3, added)
   end
   return added
 end
@@ -36,7 +36,7 @@ function M.release(ctx, name, how, when, args, first, last)
     released[#released + 1], count = ends and 1 or 0, ends and count + 1 or count
   end
   if count == 0 then return released end
-  topics.changed(ctx, topic)
+  topics.changed(ctx, topic, how == "done" and "completed", args, first, 2, released)
   if how == "done" then
     topics.forget_empty(ctx, topic)
   else
@@ -67,7 +67,7 @@ function M.delete(ctx, name, args, first, last)
   end
   if count == 0 then return removed end
   topics.forget_empty(ctx, topic)
-  topics.changed(ctx, topic)
+  topics.changed(ctx, topic, "cancelled", args, first, 1, removed)
   return removed
 end
 

@@ -68,7 +68,10 @@ function M.pull(ctx, name, limit, max)
     topics.remove(topic, id, topic.queued)
     out[#out + 1], out[#out + 2] = id, body
   end)
-  if taken > 0 then topics.forget_empty(ctx, topic) end
+  if taken > 0 then
+    topics.forget_empty(ctx, topic)
+    topics.changed(ctx, topic, "completed", out, 1, 2)
+  end
   return out
 end
 
