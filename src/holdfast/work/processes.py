@@ -2,6 +2,7 @@
 
 import atexit
 import ctypes
+import gc
 import logging
 import os
 import signal
@@ -29,8 +30,9 @@ def die_with(parent: int) -> None:
 
 
 def prepare() -> None:
-    """Load what `die_with` needs, before the fork."""
+    """Load what `die_with` needs, before the fork, and have the forked process share memory for longer."""
     _prctl()
+    gc.freeze()  # a collection would write to every object that exists by now, and so copy its page
 
 
 @contextmanager

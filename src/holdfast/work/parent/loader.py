@@ -185,6 +185,7 @@ def _be_loader(
         if settings is not None:
             title.renew()
             title.show("Forking children")
+            prepare()
             with forking_greenlets() if settings.pool == "gevent" else nullcontext():
                 _serve(requests, settings, body_of, lease_tables)
         status = 0
