@@ -101,7 +101,7 @@ def test_the_overview_offers_what_helps(web: TestClient, client: Client, mail: s
     Console(client, actor="ada").pause("mail", why="upgrade")
     html = page(web, "/")
     assert "upgrade" in shown(html)
-    assert re.search("things? wants? a look", shown(html))
+    assert re.search("Queue mail: paused [^.]+ by ada: upgrade; 1 job waits. 1 more finding", shown(html))
     remedies = [one["remedy"] for one in twin(web, "/")["findings"]]
     assert {"noun": "queues", "verb": "resume", "fields": {"name": "mail"}, "button": "Resume"} in remedies
     assert "/act/queues/resume" in html
