@@ -145,8 +145,8 @@ _OLDEST_MS: Final = 240_000
 def growth_of(series: Sequence[Series], counts: Counts, servers: "Servers") -> float | None:
     """Return by how many jobs a minute more wait for a worker than two to three minutes ago; negative while they get fewer.
 
-    None where that is not known, or makes no forecast: nobody noted the counts (no worker and no web interface was alive), the
-    queue is paused, or nobody serves it. Where no worker was ever reported, one that took jobs in this time serves it.
+    None where that is not known, or makes no forecast: the counts were not noted (no worker and no web interface was alive), the
+    queue is paused, or no worker serves it. Where no worker was ever reported, one that took jobs in this time serves it.
     """
     if not series or counts.paused:
         return None

@@ -115,7 +115,7 @@ def throughput(shard: Shard, names: Sequence[str], range: str, now_ms: int) -> P
 
 
 def backlog(shard: Shard, name: str, over: Steps) -> Plan[tuple[int | None, ...]]:
-    """Return how many jobs of a queue waited at the end of each of these steps, None where nobody noted it."""
+    """Return how many jobs of a queue waited at the end of each of these steps, None where it was not noted."""
     [lines] = yield from asked(
         shard, [Minutes(name)]
     )  # all: the last line before a period holds until something changes

@@ -67,7 +67,7 @@ class QueueVerbs:
 
     @PlanMethod
     def backlog(self, ask: Planner, queue: str, over: Steps) -> Plan[tuple[int | None, ...]]:
-        """How many jobs of a queue waited at the end of each step of a chart; None where nobody noted it."""
+        """How many jobs of a queue waited at the end of each step of a chart; None where it was not noted."""
         return queue_figures.backlog(self._client.shard, check_name("queue", queue), over)
 
     @PlanMethod

@@ -156,7 +156,7 @@ def memory(facts: StoreFacts, flags: str = "") -> Finding:
         calls = "1 call was" if facts.refused == 1 else f"{facts.refused} calls were"
         refused = f" {calls} refused since it started." if facts.refused else ""
         now = "The store is full and refuses puts" if is_full(facts) else "The store is almost full"
-        text_ = f"{now}: {shown}.{refused} Cancel what nobody needs, or raise maxmemory."
+        text_ = f"{now}: {shown}.{refused} Cancel jobs that are not needed, or raise maxmemory."
         return Finding("memory", "bad", text_, f"holdfast stats{flags}")
     if ratio > 1.5 and used > 100 * _MEGABYTE:
         return Finding("memory", "note", f"{shown}.", "redis-cli CONFIG SET activedefrag yes")

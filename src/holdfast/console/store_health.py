@@ -32,7 +32,7 @@ from holdfast.wire.shards import Shard
 _PATIENCE: Final = 3.0
 _STATES: Final = ("waiting", "scheduled", "running", "stalled", "throttled", "depends", "failed")
 _SETS, _JOBS, _LEAST, _MOST = 60, 1_200, 8, 128
-"""At most so many sets of jobs are sampled, about so many jobs in all, and so many jobs of one set."""
+"""Limits of a sample: sets of jobs, jobs in all (about), jobs of one set."""
 _SHOWN, _LEAST_SHARE = 5, 0.01
 _LETTERS: Final = ("j", "b", "x", "i", "a")
 """The keys of a job: its record, long data, what is noted beside it, its history, its result (core/lua/base/keys.lua)."""

@@ -35,7 +35,7 @@ _QUEUES: Final = 50
 _MOST_THROTTLES, _MOST_FULL, _HOLDERS, _RELEASED = 200, 10, 64, 5
 _DEPENDING_QUEUES, _DEPENDING, _PARENTS = 20, 32, 100
 _PAUSED, _TEMPLATES = ("9007199254740990", ""), 64
-"""Behind this place of the recurring jobs of a queue stand the paused ones; so many of them are looked at."""
+"""The score from which on the recurring jobs of a queue are paused ones, and how many of them are looked at."""
 _NEXT: Final = 64
 """Waiting jobs that are looked at for who put them."""
 

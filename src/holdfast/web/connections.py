@@ -151,7 +151,7 @@ class Connection(H11Protocol):
 
 
 class Thinned(logging.Filter):
-    """Lets twenty lines of a kind through a minute; the next one after that says how many were left out."""
+    """Lets twenty lines of a kind through a minute; the next one after that has the number of those that were left out."""
 
     def __init__(self) -> None:
         super().__init__()

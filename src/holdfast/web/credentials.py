@@ -30,7 +30,7 @@ from holdfast.web.users import BY_NAME, User
 _COST: Final = 1 << 14
 _BLOCK: Final = 8
 TRIES, TRY_SECONDS = 5, 60.0
-"""So many wrong passwords of a name in so many seconds are allowed from one address."""
+"""How many wrong passwords of a name are allowed from one address, in how many seconds."""
 _RIGHT_SECONDS: Final = 300.0
 _MOST_FAILURES: Final = 10_000
 _MOST_CHECKS: Final = 64
@@ -182,7 +182,7 @@ class Credentials:
     """The users of a file. A password that was right is not computed again for five minutes.
 
     Tokens are looked up, and the right one always counts. Passwords are computed in two threads, because that takes long:
-    after five wrong ones of a name from an address that name is barred there for a minute. An address alone bars nobody.
+    after five wrong ones of a name from an address that name is barred there for a minute. An address alone is never barred.
     """
 
     def __init__(self, users: Mapping[str, Credential]) -> None:
@@ -239,7 +239,7 @@ class Credentials:
         return True
 
     def with_token(self, token: str, address: str) -> User | None:
-        """Return the user, or program, that has that token, None if it has ended, or nobody has. Raises TooMany then."""
+        """Return the user, or program, that has that token, None if it has ended or is unknown. Raises TooMany for too many unknown ones."""
         found = self._by_token.get(hash_token(token))
         if found is not None:
             return found.user if found.is_valid else None

@@ -68,7 +68,7 @@ def host_of(headers: Mapping[str, str]) -> str:
 
 
 def is_forwarded(scope: Scope) -> bool:
-    """Return whether a request was passed on by a server in front, which says so in its headers."""
+    """Return whether a request was passed on by a server in front, by its headers."""
     return any(
         name in (b"forwarded", b"via", b"x-real-ip") or name.startswith(b"x-forwarded-")
         for name, _ in scope["headers"]
@@ -95,7 +95,7 @@ def is_cross_site(
 ) -> bool:
     """Return whether a request that changes something was, or may have been, sent by a page of another origin.
 
-    Browsers say so in `Sec-Fetch-Site`; without it the `Origin` has to be that of this request. A bearer token cannot be sent
+    Browsers send `Sec-Fetch-Site`; without it the `Origin` has to be that of this request. A bearer token cannot be sent
     by a page of another site. `is_for_programs`: of a part that no page uses, a request with neither header is one of a
     program if it has no cookie, or is JSON: pages cannot send that to another site without asking it.
     """

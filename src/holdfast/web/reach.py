@@ -1,6 +1,6 @@
 """What each verb of the gateway, each page with its JSON twin and each action reaches: one table, by which limited users are refused.
 
-An entry says which fields of a request name queues, topics, throttles, workers and jobs: those have to be the user's. What is not in
+An entry names the fields of a request that name queues, topics, throttles, workers and jobs: those have to be the user's. What is not in
 the table, or is `WHOLE`, reaches the whole namespace and is refused to users with limits.
 """
 

@@ -1,4 +1,4 @@
-"""Searches take turns: of each user one is at work and few are in line, and one that nobody waits for ends."""
+"""Searches take turns: of each user one is at work and few are in line, and one that no request waits for ends."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -24,7 +24,7 @@ class _Line:
 
 
 class _Search:
-    """One search, which may be ended from outside: then `why` says so."""
+    """One search, which may be ended from outside: then `why` has the reason."""
 
     def __init__(self, line: _Line) -> None:
         self._line, self._task = line, asyncio.current_task()

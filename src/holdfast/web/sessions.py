@@ -35,7 +35,7 @@ class Session(msgspec.Struct, frozen=True):
 class Sessions:
     """Session cookies and one-time links, signed by a secret.
 
-    A session says who logged in, and with what: whoever reads it looks up whether that user still exists, and as what.
+    A session has who logged in, and with what: whoever reads it looks up whether that user still exists, and as what.
     `server` names the process for which links are valid; which were used is known to it alone. `ended`: a file of the sessions
     that were logged out, which outlive a restart; without one this process alone knows them.
     """

@@ -55,7 +55,7 @@ def _readable(environ: dict[str, Any]) -> dict[str, Any]:
     elif length:
         found["CONTENT_LENGTH"] = length
     elif not found.get("HTTP_TRANSFER_ENCODING"):
-        found.pop("CONTENT_TYPE", None)  # wsgiref says text/plain of what has none
+        found.pop("CONTENT_TYPE", None)  # wsgiref gives text/plain to what has none
     for name in ("SCRIPT_NAME", "PATH_INFO"):
         found[name] = _as_utf8(found.get(name) or "")
     found["QUERY_STRING"] = quote((found.get("QUERY_STRING") or "").encode("latin-1"), safe=_AS_IT_IS)

@@ -182,7 +182,7 @@ def _original(module: str, name: str) -> Any:
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-        # One that nobody waits for has ended too.
+        # One whose parent has not read its status has ended too.
         return b") Z" not in Path(f"/proc/{pid}/stat").read_bytes()
     except ProcessLookupError:
         return False

@@ -130,7 +130,7 @@ def _try(name: str, flush: Callable[[], None]) -> None:
 
 
 def thread_lives(number: int) -> bool:
-    """Whether a thread of this process lives, by its native number; True where the system does not say."""
+    """Whether a thread of this process lives, by its native number; True where that cannot be found out."""
     try:
         return number in map(int, os.listdir("/proc/self/task"))  # noqa: PTH208
     except OSError:

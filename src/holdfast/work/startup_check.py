@@ -36,11 +36,11 @@ class _SharedText:
         self._owner = 0
 
     def share(self) -> None:
-        """Begin anew, with a page for this process and for the workers that it forks."""
+        """Begin again, with a page for this process and for the workers that it forks."""
         self._page, self._owner = mmap.mmap(-1, _LONGEST), os.getpid()
 
     def renew(self) -> None:
-        """Begin anew, unless this process was forked to share the page of its parent."""
+        """Begin again, unless this process was forked to share the page of its parent."""
         if self._owner != os.getppid():
             self._page = mmap.mmap(-1, _LONGEST)
 

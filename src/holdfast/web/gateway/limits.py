@@ -1,5 +1,5 @@
 """What a user may do who is limited to some queues and topics: every queue, topic, throttle and job that a request names has to be one of
-these, as the table in `holdfast.web.reach` says, and what a result shows of others is left out.
+these, by the table in `holdfast.web.reach`, and what a result shows of others is left out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

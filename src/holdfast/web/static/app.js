@@ -141,7 +141,7 @@ const receivers = {
   },
 };
 
-/** Messages of a topic came or went, says the stream: topics.js shows what ended. */
+/** The stream reports that messages of a topic came or went: topics.js shows what ended. */
 for (const kind of ["message_scheduled", "message_cancelled", "message_completed"])
   receivers[kind] = (content) => document.dispatchEvent(new CustomEvent("holdfast:messages", { detail: { ...content, status: kind.slice(8) } }));
 
@@ -369,7 +369,7 @@ async function renewForms() {
 }
 
 document.addEventListener("htmx:error", (event) => {
-  if (event.detail?.ctx?.sourceElement?.dataset?.keys) return; // a region loads itself: nobody asked, and the state of the connection is shown
+  if (event.detail?.ctx?.sourceElement?.dataset?.keys) return; // a region loads by itself, and the state of the connection is shown
   toast("The server did not respond. Nothing may have changed; try again.", "failed");
 });
 

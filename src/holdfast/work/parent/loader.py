@@ -289,7 +289,7 @@ def with_middleware(settings: WorkerSettings, loaded: WorkerSettings) -> WorkerS
 
 
 def _pickled(error: BaseException) -> bytes:
-    """The error, or if it cannot be sent, what it says."""
+    """The error, or its text if it cannot be sent."""
     if isinstance(error, Exception):
         with suppress(Exception):
             words = pickle.dumps(error)

@@ -1,4 +1,4 @@
-"""The code of a worker whose supervisor imports none of it, so that HUP can load all of it anew.
+"""The code of a worker whose supervisor imports none of it, so that HUP can load all of it again.
 
     supervisor   has a loader fork each child; at HUP it starts another loader, and ends the first when that has loaded the code
     loader       imports the code, and forks: its children share the memory of what it has imported

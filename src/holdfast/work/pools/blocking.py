@@ -227,7 +227,7 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
         if self._ended:
             self._sleeps = False
             return
-        # Nothing tells of a thread that has died.
+        # A thread that has died sends no notice.
         lives_at = monotonic() + LIVES if self.running else inf
         wait = min(until, self._due, lives_at) - monotonic()
         ready = self._poll.poll(None if wait == inf else max(0.0, wait) * 1000)

@@ -90,7 +90,7 @@ function M.native.since(r)
 end
 
 -- A job that was popped before is ready again since `when`. Its record has room for that where the end of a run has its
--- place; of a job that waits nobody reads it as that.
+-- place; that of a waiting job is never read as that.
 function M.native.ready(r, when)
   if r.attempts > 0 then r.ended = when end
 end

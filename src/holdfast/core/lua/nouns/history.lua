@@ -159,7 +159,7 @@ end
 
 -- A worker came back to an attempt that is not its own any more: what it sent (`complete`, `fail`, `retry`,
 -- `heartbeat`) is noted, once for each, with the seconds since it lost the attempt. Only where a line shows that it had
--- it, so nobody makes a history long by made-up tokens. The call is refused, whatever comes of that.
+-- it, so made-up tokens make no history long. The call is refused, whatever comes of that.
 function M.refused(ctx, jid, r, worker, token, what)
   if not ctx.bounds.tallies or not r or not record.has(r.flags, HISTORY) then return end
   pcall(note_refused, ctx, jid, worker, token, what)

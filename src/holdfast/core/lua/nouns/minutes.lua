@@ -2,8 +2,8 @@
 --
 -- A line is the minute, eight totals and how many jobs wait, so what happened between two lines is
 -- their difference. The newest lines are kept one a minute, those before them one for ten minutes.
--- Pops write them. Where nobody pops, a round does that whoever is alive continues: a worker that
--- reports, a web page that is open. It leaves out a queue in which nothing changed since its last
+-- Pops write them. Where there are none, a round does, which is continued by any worker that
+-- reports and any web page that is open. It leaves out a queue in which nothing changed since its last
 -- line; when something does, a copy of that line for the minute of the last round comes before
 -- the new one.
 local keys = require("base.keys")
