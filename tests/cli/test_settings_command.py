@@ -77,8 +77,31 @@ def test_lists_in_variables_and_names_of_queues_have_commas(
     monkeypatch.setenv("HOLDFAST_WORKER_PATH", "x,y")
     assert (parsed()["queues"], parsed()["paths"]) == (("a", "b,c"), ("x", "y"))
     monkeypatch.delenv("HOLDFAST_WORKER_QUEUE")
-    (here / "pyproject.toml").write_text('[tool.holdfast.worker]\nqueue = ["a", "b,c", "d\\\\,e"]\n')
-    assert parsed()["queues"] == ("a", "b", "c", "d,e")
+    (here / "pyproject.toml").write_text('[tool.holdfast.worker]\nqueue = ["a", "b,c", "d,e"]\n')
+    assert parsed()["queues"] == ("a", "b,c", "d,e")
+
+
+def test_rules_of_redact_may_have_commas_and_stand_on_lines_in_a_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOLDFAST_WEB_REDACT", "re:\\d{13,16}\n*.password\n")
+    assert web.make_context("web", []).params["redact"] == ("re:\\d{13,16}", "*.password")
+
+
+def test_a_number_out_of_its_limits_is_refused_with_these(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOLDFAST_WEB_PORT", "70000")
+    assert run(["settings", "web"]) == 2
+    assert "HOLDFAST_WEB_PORT: 70000 is not in the range 1<=x<=65535" in " ".join(
+        capsys.readouterr().err.split()
+    )
+
+
+def test_the_file_may_be_named_by_a_variable(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "ops.toml").write_text("[worker]\ninterval = 7\n")
+    monkeypatch.setenv("HOLDFAST_WORKER_CONFIG", str(here / "ops.toml"))
+    assert parsed("-q", "q")["interval"] == 7.0
 
 
 def test_the_file_sets_every_program_that_has_a_table_in_it(
@@ -89,8 +112,8 @@ def test_the_file_sets_every_program_that_has_a_table_in_it(
         '[worker]\nquiet = true\nmax-memory = "1G"\n[web]\nport = 8000\nredact = ["*.password"]\n[topics.push]\nttr = "30s"\n[metrics]\nport = 9000\n'
     )
     assert shown(capsys, "--config", str(file), "--set") == {
-        "quiet": ("on", f"{file}, quiet"), "max-memory": ("1G", f"{file}, max-memory"), "port": ("9000", f"{file}, port"),
-        "redact": ("*.password", f"{file}, redact"), "ttr": ("30s", f"{file}, ttr"),
+        "quiet": ("on", f"{file}, [worker] quiet"), "max-memory": ("1G", f"{file}, [worker] max-memory"), "port": ("9000", f"{file}, [metrics] port"),
+        "redact": ("*.password", f"{file}, [web] redact"), "ttr": ("30s", f"{file}, [topics.push] ttr"),
     }  # fmt: skip
     assert parsed("-q", "q", "--config", str(file))["max_memory"] == 1 << 30
     assert shown(capsys, "worker", "--set") == {}
@@ -104,7 +127,7 @@ def test_store_and_namespace_of_all_programs_come_before_the_file_and_behind_the
     monkeypatch.setenv("REDIS_URL", "redis://last:1")
     assert shown(capsys, "web")["url"] == ("redis://last:1", "REDIS_URL")
     (here / "holdfast.toml").write_text('[web]\nurl = "redis://file:1"\nnamespace = "file"\n')
-    assert shown(capsys, "web")["url"] == ("redis://file:1", "holdfast.toml, url")
+    assert shown(capsys, "web")["url"] == ("redis://file:1", "holdfast.toml, [web] url")
     monkeypatch.setenv("HOLDFAST_URL", "redis://all:1")
     monkeypatch.setenv("HOLDFAST_NAMESPACE", "all")
     found = shown(capsys, "web")
@@ -129,13 +152,18 @@ def test_secrets_are_shown_as_set_and_urls_without_passwords(
 
 
 MISTAKES = {
-    'queue = "a"': 'holdfast.toml, queue: expected a list of texts such as ["a", "b"], got \'a\'',
+    'queue = "a"': 'holdfast.toml, [worker] queue: expected a list of texts such as ["a", "b"], got \'a\'',
     'quue = ["a"]': "holdfast.toml, [worker] has no setting 'quue'; did you mean 'queue'?",
-    'concurrency = "5"': "holdfast.toml, concurrency: expected a number, got '5'",
-    'quiet = "yes"': "holdfast.toml, quiet: expected true or false, got 'yes'",
-    'pool = "treads"': "holdfast.toml, pool: 'treads' is not one of",
-    "pool = ['thread']": "holdfast.toml, pool: expected a text or a number, got ['thread']",
-    'max-memory = "much"': "holdfast.toml, max-memory: expected a size such as 512M or 1G, got 'much'",
+    'concurrency = "5"': "holdfast.toml, [worker] concurrency: expected a number, got '5'",
+    'quiet = "yes"': "holdfast.toml, [worker] quiet: expected true or false, got 'yes'",
+    'pool = "treads"': "holdfast.toml, [worker] pool: 'treads' is not one of",
+    "pool = ['thread']": "holdfast.toml, [worker] pool: expected a text or a number, got ['thread']",
+    'max-memory = "much"': "holdfast.toml, [worker] max-memory: expected a size such as 512M or 1G, got 'much'",
+    "concurrency = 1.5": "holdfast.toml, [worker] concurrency: expected a whole number, got 1.5",
+    "health-port = true": "holdfast.toml, [worker] health-port: expected a number, got True",
+    "[topics]\nport = 1": "holdfast.toml, [topics] has no table 'port'; it knows serve, push",
+    "[topics.server]\nport = 1": "holdfast.toml, [topics] has no table 'server'; did you mean 'serve'?",
+    "[web]\nport = 0\n[workr]": "holdfast.toml has no table 'workr'",
     "[workr]": "holdfast.toml has no table 'workr'; did you mean 'worker'?",
     "[": "holdfast.toml: ",
     "= ": "holdfast.toml: ",
@@ -159,7 +187,7 @@ def test_a_mistake_in_a_variable_names_it_and_the_nearest(
     for name, text, sentence in (
         ("HOLDFAST_WORKER_QUEU", "a", "no variable 'HOLDFAST_WORKER_QUEU'; did you mean 'HOLDFAST_WORKER_QUEUE'?"),
         ("HOLDFAST_WORKER_QUEUE", " ", "HOLDFAST_WORKER_QUEUE is empty: give it a value, or unset it"),
-        ("HOLDFAST_WORKER_CONCURRENCY", "many", "HOLDFAST_WORKER_CONCURRENCY: expected a number, got 'many'"),
+        ("HOLDFAST_WORKER_CONCURRENCY", "many", "HOLDFAST_WORKER_CONCURRENCY: expected a whole number, got 'many'"),
         ("INTERVAL", "soon", "INTERVAL: expected a number, got 'soon'"),
         ("JOB_RESERVER", "Best", "JOB_RESERVER: 'Best' is not one of"),
     ):  # fmt: skip

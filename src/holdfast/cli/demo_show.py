@@ -186,4 +186,4 @@ def _data_of(result: Mapping[str, Any]) -> str:
         return (
             f"kept: {result['run']} and the namespace {result['namespace']} of the store in {result['data']}"
         )
-    return f"removed; the embedded store stays in {result['data']}, where your programs find it"
+    return f"removed; the embedded store stays: programs find it with HOLDFAST_DIR={result['data']}"

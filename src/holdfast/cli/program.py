@@ -48,7 +48,7 @@ class Program(click.Command):
 
     `path` names its table in a file, and its variables: `("topics", "push")`. A variable that an option names by `envvar` is one of older releases or systems; `constants`
     maps such variables to the option and the value that they stand for if they are not empty. `secret` are the flags
-    whose values are never shown.
+    whose values are never shown, `by_lines` those whose values may have commas: their variables have a value on each line.
     """
 
     def __init__(
@@ -57,10 +57,12 @@ class Program(click.Command):
         path: tuple[str, ...],
         constants: Mapping[str, tuple[str, str]] | None = None,
         secret: Sequence[str] = (),
+        by_lines: Sequence[str] = (),
         **attributes: Any,
     ) -> None:
         super().__init__(*args, **attributes)
         self.path, self.constants, self.secret = path, dict(constants or {}), frozenset(secret)
+        self.by_lines = frozenset(by_lines)
         self.older: dict[str, tuple[str, ...]] = {}
         for option in self.params:
             given = option.envvar or ()
@@ -75,7 +77,7 @@ class Program(click.Command):
                 help=f"TOML file with settings [default: {FILE} or {PROJECT} in the working directory].",
             )
             self.params.append(config)
-        config.is_eager, config.callback = True, self._load
+        config.is_eager, config.callback, config.envvar = True, self._load, self.variable("config")
 
     # What there is to set.
 
@@ -154,7 +156,7 @@ class Program(click.Command):
         return found
 
     def _check_variables(self, environment: Mapping[str, str], settings: Mapping[str, Any]) -> None:
-        known = {self.variable(key) for key in settings}
+        known = {self.variable(key) for key in (*settings, "config")}
         for name in environment:
             if name.startswith(self._prefix()) and name not in known and not self._is_older(name):
                 raise unknown_option(
@@ -171,12 +173,20 @@ class Program(click.Command):
         if variable in environment:
             if not environment[variable].strip():
                 raise UsageError(f"{variable} is empty: give it a value, or unset it")
-            return Setting(_parsed(option, environment[variable]), variable)
+            return Setting(self._parsed(key, option, environment[variable]), variable)
         for older in self.older_variables(option):
             if environment.get(older):  # an empty one counts as not set, as it always did
                 value = self.constants.get(older, ("", environment[older]))[1]
-                return Setting(_parsed(option, value), older)
+                return Setting(self._parsed(key, option, value), older)
         return None
+
+    def _parsed(self, key: str, option: click.Parameter, text: str) -> Any:
+        """Return the text of a variable as a flag gives it; an option with `split_each` takes lists as they are."""
+        if not option.multiple:
+            return text.strip()
+        if key in self.by_lines:
+            return [line.strip() for line in text.splitlines() if line.strip()]
+        return [text] if option.callback is split_each else split_list(text)
 
     def _check(self, key: str, option: click.Parameter, setting: Setting) -> None:
         context = click.Context(self)
@@ -185,7 +195,7 @@ class Program(click.Command):
         except click.BadParameter as error:
             reason = "the value cannot be read" if key in self.secret else one_line(error.message.rstrip("."))
             if isinstance(option.type, _NUMBERS):
-                reason = f"expected a number, got {setting.value!r:.80}"
+                reason = _no_number(option, setting.value) or reason
             raise UsageError(f"{setting.origin}: {reason}") from None
 
     def _in_file(
@@ -200,12 +210,16 @@ class Program(click.Command):
         for key, value in table.items():
             if key not in settings:
                 raise unknown_option(f"{path}, [{name}]", one_line(key), tuple(settings), "setting")
+            where = f"{path}, [{name}] {key}"
             if key in _CODE and not is_ours(path.resolve().parent):
                 raise UsageError(
-                    f"{path}, {key}: a file may name code only if no other user may write its directory; give --{key}"
+                    f"{where}: a file may name code only if no other user may write its directory; give --{key}"
                 )
-            _check_type(f"{path}, {key}", settings[key], value)
-        return {key: Setting(_as_given(value), f"{path}, {key}") for key, value in table.items()}
+            _check_type(where, settings[key], value)
+        return {
+            key: Setting(_as_given(settings[key], value), f"{path}, [{name}] {key}")
+            for key, value in table.items()
+        }
 
 
 def _of_all_programs(
@@ -231,18 +245,27 @@ def split_each(context: click.Context, parameter: click.Parameter, given: Sequen
     return tuple(name for text in given for name in split_list(text))
 
 
-def _parsed(option: click.Parameter, text: str) -> Any:
-    """Return the text of a variable as a flag gives it; an option with `split_each` takes lists as they are."""
-    if not option.multiple:
-        return text.strip()
-    return [text] if option.callback is split_each else split_list(text)
-
-
-def _as_given(value: Any) -> Any:
-    """Return a value of a file as a flag gives it: an option's type may read texts only."""
+def _as_given(option: click.Parameter, value: Any) -> Any:
+    """Return a value of a file as a flag gives it: an option's type may read texts only, and splits at commas that are not marked."""
     if isinstance(value, list):
-        return [_as_given(each) for each in value]
+        return [_as_given(option, each) for each in value]
+    if option.callback is split_each:
+        return str(value).replace(",", "\\,")
     return value if isinstance(value, bool) else str(value)
+
+
+def _no_number(option: click.Parameter, value: object) -> str:
+    """Return what is wrong with a value that is no number, "" if it is one."""
+    what = "a whole number" if isinstance(option.type, click.types.IntParamType) else "a number"
+    try:
+        found = float(str(value))
+    except ValueError:
+        return f"expected {what}, got {value!r:.80}"
+    return (
+        ""
+        if what == "a number" or str(value).strip().lstrip("-").isdecimal()
+        else f"expected {what}, got {found:g}"
+    )
 
 
 def _check_type(where: str, option: click.Parameter, value: Any) -> None:
@@ -254,7 +277,8 @@ def _check_type(where: str, option: click.Parameter, value: Any) -> None:
         if not isinstance(value, bool):
             raise UsageError(f"{where}: expected true or false, got {value!r:.80}")
     elif isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise UsageError(f"{where}: expected a text or a number, got {value!r:.80}")
+        what = "a number" if isinstance(option.type, _NUMBERS) else "a text or a number"
+        raise UsageError(f"{where}: expected {what}, got {value!r:.80}")
     elif isinstance(option.type, _NUMBERS) and isinstance(value, str):
         raise UsageError(f"{where}: expected a number, got {value!r:.80}")
 
@@ -304,6 +328,11 @@ def _checked(path: Path, document: dict[str, Any]) -> dict[str, Any]:
     for name in document:
         if name not in known:
             raise unknown_option(str(path), one_line(name), tuple(known), "table")
+    below = [words.partition(" ")[2] for words in PROGRAMS if words.startswith("topics ")]
+    topics = document.get("topics", {})
+    for name in topics if isinstance(topics, dict) else ():
+        if name not in below:
+            raise unknown_option(f"{path}, [topics]", one_line(str(name)), tuple(below), "table")
     return document
 
 

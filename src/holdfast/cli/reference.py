@@ -18,7 +18,8 @@ from holdfast.core.rows import rows_of
 _SETTINGS_HEAD = """# Settings of programs
 
 Written by `make docs` from the commands. A setting comes from its flag, else from its variable, else from a variable of an older release or system,
-else from a file, else it has its default. Lists in variables have commas (`\\,` is a comma in a value). The file is named by `--config`, or is
+else from a file, else it has its default. `HOLDFAST_URL` and `HOLDFAST_NAMESPACE` come before a file, `REDIS_URL` behind it. Lists in variables have commas
+(`\\,` is a comma in a value; the rules of `redact` stand on a line each). The file is named by `--config`, or is
 `holdfast.toml` or `pyproject.toml` in the working directory, if no other user may write it. In `pyproject.toml` the tables begin with
 `tool.holdfast.`, as in `[tool.holdfast.worker]`. `holdfast settings` shows what applies, and where it comes from.
 """

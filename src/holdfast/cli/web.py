@@ -38,7 +38,7 @@ _TOPICS_PORT: Final = 7171
     "holdfast web -F --only gateway --bind 0.0.0.0 --auth bearer --users users.txt",
     "holdfast web -K",
 )
-@click.command(cls=Program, path=("web",), secret=("url",))
+@click.command(cls=Program, path=("web",), secret=("url",), by_lines=("redact",))
 @click.option("-F", "--foreground", is_flag=True, help="Stay in the foreground.")
 @click.option(
     "-S",

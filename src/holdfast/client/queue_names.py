@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from random import SystemRandom
+from shlex import quote
 from typing import Any, Final
 
 from holdfast.client.patterns import QueuePriorityPattern
@@ -80,6 +81,11 @@ class Fallbacks(dict[str, Sequence[str]]):
     def get(self, key: str, default: object = None) -> Any:
         """Return the patterns of a key."""
         return super().get(key or self._host) or super().get(REST) or ("*",)
+
+
+def as_argument(queue: str) -> str:
+    """Return the name of a queue as `holdfast worker -q` takes it, quoted for a shell: an unmarked comma would divide it."""
+    return quote(queue.replace(",", "\\,"))
 
 
 def is_plain(pattern: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from holdfast.client.queue_names import as_argument
 from holdfast.client.serving import SILENT_MS, Server, servers_of
 from holdfast.errors import cancelled_text
 from holdfast.printable import one_line
@@ -196,7 +197,7 @@ def _unknown(facts: Facts) -> Check | None:
     shown["unknown_for"] = window
     text = f"Worker {worker} tried it {span(now - when)} ago and does not have its code: {last_line(error)}."
     text += f" It waits for a worker that has it, and fails in {span(first + window - now)} if there is none."
-    fix = f"holdfast worker -q {quote(facts['queue'])}{_flags(facts)} --path DIR"
+    fix = f"holdfast worker -q {as_argument(facts['queue'])}{_flags(facts)} --path DIR"
     return Check("unknown", "blocks", text, shown, fix)
 
 
@@ -290,7 +291,7 @@ def _workers(facts: Facts) -> Check | None:
     shown["pattern_workers"] = facts["pattern_workers"]
     if taking:
         return _taking(facts, taking, silent, shown)
-    start = f"holdfast worker -q {quote(queue)}{_flags(facts)}"
+    start = f"holdfast worker -q {as_argument(queue)}{_flags(facts)}"
     if alive:
         text = f"All workers of queue {queue} are quiet: they take no jobs until they are resumed."
         return Check(

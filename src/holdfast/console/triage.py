@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Final
 
+from holdfast.client.queue_names import as_argument
 from holdfast.client.reasons import argument, silence, span, utc
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.jobs import JobGet
@@ -57,7 +58,7 @@ def no_worker(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
 def _unserved(facts: NamespaceFacts, one: Counts, servers: Servers, programs: int) -> Attention:
     age = facts.now - _oldest(one)
     text = f"{_waits(one.waiting)}, the first for {span(age)}, and "
-    command = f"holdfast worker -q {quote(one.name)}{facts.flags}"
+    command = f"holdfast worker -q {as_argument(one.name)}{facts.flags}"
     if servers.quiet:
         text += "its workers are quiet: they take no jobs until they are resumed"
         command = f"holdfast workers resume{facts.flags} {argument(servers.quiet[0])}"
@@ -140,7 +141,7 @@ def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
             is_late = age > _LONG_ENDED
             severity: Severity = "warning" if is_late else "note"
             jobs = f"holdfast jobs list{facts.flags} {quote(f'queue:{Exact(one.name)} state:stalled')}"
-            command = f"holdfast worker -q {quote(one.name)}{facts.flags}" if is_late else jobs
+            command = f"holdfast worker -q {as_argument(one.name)}{facts.flags}" if is_late else jobs
             found.append(Attention(severity, "stalled", one.name, text, command, jobs=one.stalled))
     return Found("No lease ended without another worker for the job.", found)
 
@@ -265,7 +266,7 @@ def recurring(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
         for jid, late in ((entry.member, facts.now - float(entry.score)) for entry in page.entries):
             if late > _MINUTE and all(other.subject != jid for other in found):
                 text = f"its next job is {span(late)} late: a worker that takes from queue {one_line(one.name)} puts it"
-                command = f"holdfast worker -q {quote(one.name)}{facts.flags}"
+                command = f"holdfast worker -q {as_argument(one.name)}{facts.flags}"
                 found.append(Attention("warning", "recurring-late", jid, text, command))
     return Found(f"{quantity(sum(one.recurring for one in having), 'recurring job')}, none is late.", found)
 
