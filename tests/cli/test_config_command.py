@@ -159,3 +159,9 @@ def test_a_name_that_is_nearly_that_of_a_setting_is_kept_and_warned_of(url: str,
     done = command_line.holdfast("config", "set", "heartbaet", "3", "--url", url, "--namespace", namespace)
     assert (done.returncode, done.stdout) == (0, "heartbaet is 3\n")
     assert "did you mean 'heartbeat'?" in done.stderr
+
+
+def test_a_setting_of_the_namespace_is_read_as_it_was_written(config: StoreMessage) -> None:
+    assert config.json("get", "unknown-for", "--json")["value"] == 600
+    assert config("set", "unknown-for", "300") == 0
+    assert config.json("get", "unknown-for", "--json")["value"] == 300

@@ -15,6 +15,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import NEGATIVE, print_list
 from holdfast.cli.output import echo_text, json_option, print_json
+from holdfast.client.config import OF_THE_ROOT
 from holdfast.console.handles import Console
 from holdfast.errors import UsageError
 from holdfast.logs import logger
@@ -117,6 +118,8 @@ def get(key: str, place: Place, as_json: bool) -> int:
     """Print one setting. Exit code 1 if it is not set and has no default."""
     with place.client() as client:
         raw = client.config.all.get(check_name("key", key))
+        if raw is None and key in OF_THE_ROOT:
+            raw = next((one.value for one in Console(client).settings().known if one.name == key), None)
     if as_json:
         print_json({"key": key, "value": None if raw is None else _shown(raw)})
     elif raw is not None:
