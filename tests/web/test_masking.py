@@ -14,12 +14,13 @@ from browsing import served
 from starlette.testclient import TestClient
 
 from holdfast import Client
-from holdfast.commands.admin import Audit
+from holdfast.commands.admin import Audit, AuditLine
 from holdfast.commands.leases import CompleteMany, Done
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
 from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.web import User, create_app
+from holdfast.web.masking import Mask
 from holdfast.web.pages import TABLE
 
 Browse = Callable[..., TestClient]
@@ -204,3 +205,26 @@ def test_others_are_not_offered_that_and_are_refused(browse: Browse, client: Cli
 
 def test_where_nothing_is_masked_nothing_is_revealed(browse: Browse, jids: list[str]) -> None:
     assert "/act/jobs/reveal" not in browse().get(f"/jobs/{jids[0]}").text
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        'q → {"a":1,"password":"CANARY","text":"x → y"}',
+        'a → b → {"password":"CANARY"}',
+        '{"password":"CANARY"} → {"password":"CANARY"}',
+        'q → {"password":"CANARY","cut…',
+    ],
+)
+def test_an_arrow_in_what_was_changed_uncovers_nothing_in_the_audit_log(detail: str) -> None:
+    for what in ("edit", "bulk data", "config"):
+        line = AuditLine("1-0", 1, "ada", what, "j", detail)
+        shown = Mask(["*.password"]).within(line).detail
+        assert "CANARY" not in shown or (what == "config" and "cut" in detail and "••••" in shown), (
+            what,
+            shown,
+        )
+
+
+def test_of_two_members_of_one_name_none_is_shown_that_was_not_looked_at() -> None:
+    assert "CANARY" not in Mask(["*.password"]).json_text('{"a":{"password":"CANARY"},"a":1}')

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from holdfast import Client
+from holdfast import Client, UsageError
 from holdfast.testing.store import ScratchStore
+from holdfast.web.auth import Proxy
 from waiting import until
 from web_process import free_port, serving
 
@@ -98,3 +100,27 @@ def test_without_authentication_nothing_is_served_through_nginx(
         location = of_guide(int(address.rpartition(":")[2]))
         with nginx(tmp_path / "nginx", location) as front:
             assert httpx.get(f"{front}/api/v1/queues").status_code == 403
+
+
+@pytest.mark.parametrize("address", ["unix", "127.1", "127.0.0.1/32", "front.example"])
+def test_the_address_of_a_server_in_front_is_one_that_requests_come_from(address: str) -> None:
+    with pytest.raises(UsageError, match="expected an IP address"):
+        Proxy([address], secret="s" * 32)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "::ffff:127.0.0.1", "127.0.0.2"])
+def test_without_a_secret_no_address_of_this_machine_is_trusted(address: str) -> None:
+    with pytest.raises(UsageError, match="give secret="):
+        Proxy([address])
+
+
+def test_an_address_of_an_interface_of_this_machine_needs_a_secret_too() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing, but chooses the interface
+        except OSError:
+            pytest.skip("this machine has no other interface")
+        own = probe.getsockname()[0]
+    with pytest.raises(UsageError, match="give secret="):
+        Proxy([own])
+    assert Proxy(["192.0.2.77"])

@@ -171,3 +171,18 @@ def test_below_wsgi_an_address_without_a_port_is_not_taken_for_this_machine(clie
     ui = create_wsgi_app(client)
     assert called(ui, environ())[0] == "200 OK"
     assert called(ui, environ(REMOTE_ADDR="203.0.113.9"))[0] == "403 Forbidden"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_body_that_ends_before_its_length_is_refused_and_holds_no_thread(
+    client: Client, tmp_path: Path, name: str
+) -> None:
+    with served(name, client, tmp_path) as (port, below):
+        head = f"POST {below}/v1/info HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 10\r\nContent-Type: application/json\r\n\r\n{{}}"
+        for _ in range(5):
+            with socket.create_connection(("127.0.0.1", port), 30) as connection:
+                connection.sendall(head.encode())
+                connection.shutdown(socket.SHUT_WR)
+                assert connection.makefile("rb").readline().split()[1] == b"400"
+        assert status(port, "GET", f"{below}/api/v1/health") == 200

@@ -8,9 +8,10 @@ import base64
 import binascii
 import hashlib
 import hmac
+import socket
 from collections.abc import Awaitable, Sequence
 from inspect import isawaitable
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final, Protocol, cast
 
 from starlette.requests import HTTPConnection, Request
@@ -59,6 +60,16 @@ def is_local(request: HTTPConnection) -> bool:
     return _address(request) in (*LOOPBACK, "") and host_of(request.headers) in LOOPBACK
 
 
+def check_proxy(address: str) -> None:
+    """Raise UsageError for the address of a server in front that no request can come from."""
+    if address.lower() in LOOPBACK:
+        return
+    try:
+        ip_address(address)
+    except ValueError:
+        raise UsageError(f"proxy: expected an IP address, got {address!r:.80}") from None
+
+
 def is_of_this_machine(address: str) -> bool:
     """Return whether an address is one under which programs of this machine reach each other."""
     try:
@@ -66,8 +77,19 @@ def is_of_this_machine(address: str) -> bool:
     except ValueError:
         return address.lower() in LOOPBACK
     if isinstance(found, IPv6Address) and found.ipv4_mapped:
-        return found.ipv4_mapped.is_loopback
-    return found.is_loopback
+        found = found.ipv4_mapped
+    return found.is_loopback or _is_bound_here(found)
+
+
+def _is_bound_here(address: IPv4Address | IPv6Address) -> bool:
+    """Return whether an interface of this machine has an address, or the address means all of them."""
+    family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((str(address), 0))
+    except OSError:
+        return False
+    return True
 
 
 class LoopbackOnly:
@@ -250,6 +272,8 @@ class Proxy:
     ) -> None:
         if not addresses or isinstance(addresses, str):
             raise UsageError("Proxy: expected a list with at least one address of the server in front")
+        for one in addresses:
+            check_proxy(one)
         if not secret and any(is_of_this_machine(one) for one in addresses):
             raise UsageError(
                 "Proxy: every program of this machine has the address of a server in front that runs here: give secret="

@@ -1,5 +1,6 @@
 """Hide parts of the data of jobs: by path, and by patterns of text."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -63,7 +64,7 @@ class Mask:
             found = {
                 name: self.json_text(one) if isinstance(one, str) else one for name, one in members.items()
             }
-        return text if found == value else msgspec.json.encode(found).decode()
+        return text if found == value and not _has_doubles(text) else msgspec.json.encode(found).decode()
 
     def within(self, value: T) -> T:
         """Return a result of the console with what has to be hidden replaced: in stored JSON, and in texts that jobs wrote."""
@@ -92,9 +93,15 @@ class Mask:
 
     def _line(self, line: AuditLine) -> AuditLine:
         """Return a line of the audit log with what has to be hidden in its detail replaced."""
-        before, arrow, last = line.detail.rpartition(_ARROW)
-        last = MASKED if line.what in _WITH_DATA and not _is_json(last) else self.json_text(last)
-        return msgspec.structs.replace(line, detail=f"{self.text(before)}{arrow}{last}")
+        if line.what in _WITH_DATA:
+            # The first arrow: data may have others.
+            before, arrow, last = line.detail.partition(_ARROW)
+            parts = [self.json_text(before)]
+            if arrow:
+                parts.append(self.json_text(last) if _is_json(last) else MASKED)
+        else:
+            parts = [self.json_text(part) for part in line.detail.split(_ARROW)]
+        return msgspec.structs.replace(line, detail=_ARROW.join(parts))
 
     def _masked(self, value: Any, path: tuple[str, ...], depth: int, numbers: bool) -> Any:
         if path and self._hides(path):
@@ -122,6 +129,13 @@ class Mask:
             fnmatchcase(whole if "." in rule else path[-1], rule) or fnmatchcase(f".{whole}", rule)
             for rule in self.paths
         )
+
+
+def _has_doubles(text: str) -> bool:
+    """Return whether an object in JSON has two members of one name, of which only the last one was looked at."""
+    found: list[bool] = []
+    json.loads(text, object_pairs_hook=lambda pairs: found.append(len(pairs) > len(dict(pairs))))
+    return any(found)
 
 
 def _is_json(text: str) -> bool:

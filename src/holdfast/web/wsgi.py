@@ -1,5 +1,6 @@
 """The application for servers of WSGI: what a request of theirs has to be before it can be one of ASGI."""
 
+import io
 import os
 import threading
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _MOST_DIGITS: Final = 18
+_LARGEST: Final = 8 << 20  # bytes of a body that any part of the application takes
 _LENGTH: Final = "HTTP_CONTENT-LENGTH"
 """Becomes the header `content-length`, but is not taken for a number by a2wsgi, which would fail."""
 
@@ -37,7 +39,11 @@ class WsgiApplication:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Respond to a request."""
-        return self._here()(cast("Any", _readable(environ)), start_response)
+        found = _readable(environ)
+        if not _has_whole_body(found):
+            start_response("400 Bad Request", [("Content-Type", "text/plain; charset=utf-8")])
+            return [b"The body is shorter than its Content-Length.\n"]
+        return self._here()(cast("Any", found), start_response)
 
     def _here(self) -> ASGIMiddleware:
         with self._lock:
@@ -64,6 +70,23 @@ def _readable(environ: dict[str, Any]) -> dict[str, Any]:
     ):  # without a port a2wsgi drops the address, and everybody would be of this machine
         found["REMOTE_PORT"] = found.get("REMOTE_PORT") or "0"
     return found
+
+
+def _has_whole_body(environ: dict[str, Any]) -> bool:
+    """Read the body, unless the gate will refuse it for its size. Return whether it is as long as it should be.
+
+    Of one that ends too soon a2wsgi would read nothing again and again.
+    """
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    if not 0 < length <= _LARGEST:
+        return True
+    body = io.BytesIO()
+    while (left := length - body.tell()) and (some := environ["wsgi.input"].read(left)):
+        body.write(some)
+    is_whole = body.tell() == length
+    body.seek(0)
+    environ["wsgi.input"] = body
+    return is_whole
 
 
 _AS_IT_IS: Final = "".join(chr(code) for code in range(33, 127))
