@@ -547,3 +547,51 @@ def test_a_program_without_a_browser_may_use_the_gateway_and_a_page_of_another_s
 ) -> None:
     assert is_cross_site("POST", "http", Headers(headers), is_for_programs=True) is is_refused
     assert is_cross_site("POST", "http", Headers(headers)) is True
+
+
+def test_a_change_of_the_users_file_is_taken_for_tokens_passwords_and_sessions(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("holdfast.web.credentials._LOOK", 0.0)
+    file = tmp_path / "users"
+
+    def write(*lines: str) -> None:
+        file.write_text("\n".join(lines))
+        file.chmod(0o600)
+
+    robot, ada = f"robot:operator:{hash_token('t0ken')}", f"ada:viewer:{hash_token('other')}"
+    write(robot, ada)
+    way = auth.Tokens(Credentials(read_users(file), file), Sessions(b"s" * 32))
+    app = create_app(client, auth=way)
+    with TestClient(app, base_url="http://localhost") as browser:
+        headers = {"Authorization": "Bearer t0ken"}
+        assert browser.get("/api/v1/overview", headers=headers).status_code == 200
+        browser.post("/login", data={"token": "t0ken"}, headers={"Origin": "http://localhost"})
+        assert browser.get("/api/v1/overview").status_code == 200
+        write(ada)
+        assert browser.get("/api/v1/overview", headers=headers).status_code == 401
+        assert browser.get("/api/v1/overview").status_code == 401
+        write("no line")
+        assert browser.get("/api/v1/overview", headers={"Authorization": "Bearer other"}).status_code == 200
+        assert "the users stay as they were" in caplog.text
+
+
+def test_an_old_password_is_not_right_any_more_when_the_file_has_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.web.credentials._LOOK", 0.0)
+    file = tmp_path / "users"
+
+    def write(password: str) -> None:
+        file.write_text(f"ada:admin:{hash_password(password)}")
+        file.chmod(0o600)
+
+    async def story() -> None:
+        write("first")
+        users = Credentials(read_users(file), file)
+        assert await users.with_password("ada", "first", "10.0.0.1")
+        write("second")
+        assert await users.with_password("ada", "first", "10.0.0.1") is None
+        assert await users.with_password("ada", "second", "10.0.0.1")
+
+    asyncio.run(story())

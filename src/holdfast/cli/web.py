@@ -262,9 +262,9 @@ def _authentication(mode: str, folder: Any, server: str, options: dict[str, Any]
 
     sessions = folder.sessions(server)
     if mode == "basic":
-        return auth.Passwords(Credentials(read_users(options["users"])))
+        return auth.Passwords(Credentials(read_users(options["users"]), options["users"]))
     if mode == "bearer":
-        return auth.Tokens(Credentials(read_users(options["users"])), sessions)
+        return auth.Tokens(Credentials(read_users(options["users"]), options["users"]), sessions)
     if mode == "proxy":
         return auth.Proxy(options["proxy"], secret=_proxy_secret(options))
     return auth.LoopbackOnly() if mode == "none" else auth.TokenLink(sessions)

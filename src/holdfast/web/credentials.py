@@ -9,6 +9,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import logging
 import re
 import secrets
 import threading
@@ -23,9 +24,12 @@ from typing import Final
 import msgspec
 
 from holdfast.errors import UsageError
+from holdfast.printable import one_line
 from holdfast.settings import check_namespace
 from holdfast.web.places import AllTaken, Places
 from holdfast.web.users import BY_NAME, User
+
+log = logging.getLogger("holdfast")
 
 _COST: Final = 1 << 14
 _BLOCK: Final = 8
@@ -36,6 +40,7 @@ _MOST_FAILURES: Final = 10_000
 _MOST_CHECKS: Final = 64
 """Passwords that are computed, or wait for that; of one address at most three quarters."""
 _THREADS: Final = 2
+_LOOK: Final = 1.0  # seconds between two looks at the users file
 _REST: Final = re.compile(r"([\dT:+.Z-]*?)(?::\s*([a-z].*))?:?")
 """A date, which may have a time with colons, and limits."""
 _LIMITS: Final = ("queues", "topics", "namespaces", "throttles")
@@ -178,16 +183,28 @@ class _Failures:
                 recent.pop()
 
 
+def _stamp_of(path: Path | None) -> tuple[int, ...]:
+    """Return what shows that a file has changed; () if it cannot be looked at."""
+    try:
+        found = path.stat() if path is not None else None
+    except OSError:
+        found = None
+    return () if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
 class Credentials:
     """The users of a file. A password that was right is not computed again for five minutes.
 
     Tokens are looked up, and the right one always counts. Passwords are computed in two threads, because that takes long:
     after five wrong ones of a name from an address that name is barred there for a minute. An address alone is never barred.
+    A change of the file at `path` is taken within a second; one that cannot be read is logged, and the users stay.
     """
 
-    def __init__(self, users: Mapping[str, Credential]) -> None:
-        self._users = users
-        self._by_token = {one.secret: one for one in users.values() if one.secret.startswith("sha256$")}
+    def __init__(self, users: Mapping[str, Credential], path: Path | None = None) -> None:
+        self._take(users)
+        self._path = path
+        self._stamp = _stamp_of(path)
+        self._look_at = 0.0
         self._nobody = Credential(User("nobody"), hash_password(secrets.token_hex(16)))
         self._key = secrets.token_bytes(32)
         self._right: dict[bytes, float] = {}
@@ -198,13 +215,15 @@ class Credentials:
 
     def named(self, name: str) -> Credential | None:
         """Return the credential of a name that has not ended, None if there is none."""
+        self._follow_file()
         found = self._users.get(name)
         return found if found is not None and found.is_valid else None
 
     async def with_password(self, name: str, password: str, address: str) -> User | None:
         """Return the user with that name and password, None if there is none. Raises TooMany."""
+        self._follow_file()
         found = self._users.get(name, self._nobody)
-        key = hmac.digest(self._key, f"{name}\0{password}".encode(), "sha256")
+        key = hmac.digest(self._key, f"{name}\0{password}\0{found.secret}".encode(), "sha256")
         if self._right.get(key, 0.0) <= time.monotonic():
             tried = (name, address)
             if key not in self._checks and self._failures.are_too_many(tried):
@@ -213,7 +232,26 @@ class Credentials:
                 if self._failures.are_too_many(tried):
                     raise TooMany
                 return None
-        return found.user if found.is_valid else None
+        is_current = self._users.get(name) == found  # the file may have changed meanwhile
+        return found.user if is_current and found.is_valid else None
+
+    def _take(self, users: Mapping[str, Credential]) -> None:
+        self._users = users
+        self._by_token = {one.secret: one for one in users.values() if one.secret.startswith("sha256$")}
+
+    def _follow_file(self) -> None:
+        """Take the users of a file that has changed."""
+        if self._path is None or time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + _LOOK
+        stamp = _stamp_of(self._path)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            self._take(read_users(self._path))
+        except (OSError, UsageError) as error:
+            log.error("the users file cannot be read; the users stay as they were: %s", one_line(str(error)))
 
     async def _is_right(self, found: Credential, password: str, key: bytes, tried: tuple[str, str]) -> bool:
         """Return whether a password is right. Requests of one moment with the same one wait for one computation."""
@@ -240,6 +278,7 @@ class Credentials:
 
     def with_token(self, token: str, address: str) -> User | None:
         """Return the user, or program, that has that token, None if it has ended or is unknown. Raises TooMany for too many unknown ones."""
+        self._follow_file()
         found = self._by_token.get(hash_token(token))
         if found is not None:
             return found.user if found.is_valid else None
