@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from ipaddress import ip_address
 from math import isfinite
+from shlex import quote
 from typing import Any, Final, Literal, Protocol, TypeVar, cast, get_args
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -54,7 +55,7 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
     """How a client uses its store; times in seconds, sizes in bytes.
 
     A put inside a running event loop is given up after `loop_deadline` already, unless `deadline` was given.
-    `flags` is what a `holdfast` command line needs to reach the same store and namespace.
+    `flags` is what a `holdfast` command line needs to reach the same store and namespace, `redis_cli` the command that reaches the store.
     `durability` is how safe a write is when its call returns: `memory` (in the store's memory), `process` (in its
     append-only file: a crash of the store while the disk is slow, or a power loss, may lose about two seconds), `fsync` (on
     disk). `timeout` limits one try, `deadline` a call with all its repeats. `load_core` allows this client to load or
@@ -76,10 +77,11 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
     strict_loop: bool = False
     ensure_minimum_version: bool = True
     flags: str = ""
+    redis_cli: str = "redis-cli"
 
     def __repr__(self) -> str:
-        """The fields, without `flags` and without secrets of the URL."""
-        fields = [name for name in self.__struct_fields__ if name not in ("url", "flags")]
+        """The fields, without command lines and without secrets of the URL."""
+        fields = [name for name in self.__struct_fields__ if name not in ("url", "flags", "redis_cli")]
         return f"Settings({', '.join([f'url={shown_url(self.url)!r}', *(f'{name}={getattr(self, name)!r}' for name in fields)])})"
 
     def checked(self) -> "Settings":
@@ -246,6 +248,19 @@ def check_host(what: str, name: object) -> str:
     if not is_host(check_name(what, name)):
         raise UsageError(f"{what} must be the name or address of a machine, not {name!r}")
     return str(name)
+
+
+def redis_cli_of(url: str) -> str:
+    """Return the command line of redis-cli that reaches a store; for a password it asks."""
+    split = urlsplit(url)
+    if split.scheme == "unix":
+        return f"redis-cli -s {quote(unquote(split.path))}"
+    words = ["redis-cli", "-h", quote(split.hostname or "localhost"), "-p", str(split.port or 6379)]
+    if split.scheme == "rediss":
+        words.append("--tls")
+    if split.username:
+        words += ["--user", quote(unquote(split.username))]
+    return " ".join([*words, "--askpass"] if split.password else words)
 
 
 def shown_url(url: str) -> str:

@@ -375,7 +375,8 @@ def test_a_slow_store_is_named_within_seconds(tmp_path: Path) -> None:
         verdict, text, command = night.finding("slow log")
         assert verdict in ("note", "warn")
         assert "slow calls of ours in a day; the longest is " in text
-        assert command == "redis-cli SLOWLOG GET 10"
+        assert command.startswith("redis-cli -")
+        assert command.endswith("SLOWLOG GET 10")
         with redis.Redis(unix_socket_path=str(store.socket_path)) as admin:
             admin.slowlog_reset()
         assert night.finding("slow log")[0] == "ok"

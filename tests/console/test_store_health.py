@@ -1,5 +1,6 @@
 """What the overview finds about the store itself: a full one, and one that does not keep what it should."""
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -10,6 +11,7 @@ from holdfast import Client
 from holdfast.console.handles import Console
 from holdfast.console.metrics import Metric
 from holdfast.errors import Refused
+from holdfast.settings import redis_cli_of
 from holdfast.testing.store import ScratchStore
 
 LARGE = {"text": "x" * 20_000}
@@ -60,7 +62,7 @@ def test_a_full_store_is_the_first_finding_with_what_fills_it_and_two_remedies(
     assert found.sentence.startswith("Store memory: the store is full and refuses puts: 1")
     assert " refused since it started" in first.text
     assert first.command.endswith("--filter 'queue:dumps state:waiting klass:shop.Dump'")
-    assert first.also.startswith("redis-cli CONFIG SET maxmemory ")
+    assert re.match(r"redis-cli -s \S+ CONFIG SET maxmemory \d+mb$", first.also)
     [share] = found.store.shares
     assert (share.queue, share.state, share.klass) == ("dumps", "waiting", "shop.Dump")
     assert share.share > 0.95
@@ -123,3 +125,16 @@ def test_a_promised_append_only_file_that_is_off_is_urgent(store: ScratchStore) 
             assert kinds(Console(client)) == {}
             direct.config_set("appendonly", "no")
             assert kinds(Console(client)) == {"store-persistence": "urgent"}
+
+
+@pytest.mark.parametrize(
+    ("url", "command"),
+    [
+        ("redis://db.example:6380/2", "redis-cli -h db.example -p 6380"),
+        ("rediss://ops:s3cret@db.example", "redis-cli -h db.example -p 6379 --tls --user ops --askpass"),
+        ("unix:///run/a%20b.sock?db=1", "redis-cli -s '/run/a b.sock'"),
+    ],
+)
+def test_advice_for_redis_cli_reaches_the_store_that_it_is_about(url: str, command: str) -> None:
+    assert redis_cli_of(url) == command
+    assert "s3cret" not in redis_cli_of(url)

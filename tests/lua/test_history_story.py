@@ -137,7 +137,10 @@ def test_a_report_is_noted_once_and_only_of_an_attempt_that_there_was(core, cloc
             assert door("complete", worker, "a", token, "", 0, "")[0] == 0
             assert door("heartbeat", 0, worker, "a", token, "") == [0]
     assert door("complete", "stranger", "a", old.token, "", 0, "")[0] == 0
+    # One that was under way when the attempt ended.
+    assert door("heartbeat", 0, "frozen", "a", old.token, "") == [0]
     assert door.dump() == names
+    clock.advance(seconds=2)
     for _ in range(20):
         door("complete", "frozen", "a", old.token, "", 0, "", "nobody", old.token, "", 0, "")
         door("heartbeat", 0, "frozen", "a", old.token, "")

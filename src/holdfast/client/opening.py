@@ -22,7 +22,14 @@ from holdfast.client.store_options import (
     url_with,
 )
 from holdfast.errors import UsageError
-from holdfast.settings import Durability, Settings, check_callable, default_worker_name, shown_url
+from holdfast.settings import (
+    Durability,
+    Settings,
+    check_callable,
+    default_worker_name,
+    redis_cli_of,
+    shown_url,
+)
 from holdfast.wire.address import DriverClasses, Target, check_options
 from holdfast.wire.outage import gate_of
 from holdfast.wire.shards import FlushWatch, Shard
@@ -62,6 +69,8 @@ def clients() -> list[Any]:
 log = logging.getLogger("holdfast")
 
 _UNSET: Final = "redis://localhost"
+_REDIS_CLI: Final = 'redis-cli -s "$(holdfast store path)/socket"'
+"""What reaches the embedded store."""
 _NO_SETTINGS: Final = ("hostname", "on_lua_script_reload_callback")
 _EMPTY: Final = (("username", ""), ("password", ""))
 """Parts that count as not given: how configuration writes that there is no password."""
@@ -141,7 +150,8 @@ def _settings(url: str | None, own: Mapping[str, Any]) -> Settings:
     if url is None:
         chosen.setdefault("durability", "fsync")
     settings = Settings(_UNSET if url is None else url, **chosen).checked()
-    return msgspec.structs.replace(settings, flags=_flags(url, settings.namespace))
+    reach = _REDIS_CLI if url is None else redis_cli_of(settings.url)
+    return msgspec.structs.replace(settings, flags=_flags(url, settings.namespace), redis_cli=reach)
 
 
 def _callback(own: Mapping[str, Any]) -> Callable[[Any, str], object] | None:

@@ -285,7 +285,7 @@ def _workers(facts: Facts) -> Check | None:
     queue, now, found = facts["queue"], facts["now"], servers_of(facts)
     silent = {one.name: one.seen for one in found if one.is_silent(now)}
     alive = [one for one in found if not one.is_silent(now)]
-    taking = [one for one in alive if not one.quiet]
+    taking = [one for one in alive if one.takes_jobs(now)]
     rows = [msgspec.structs.asdict(one) | {"silent": one.is_silent(now)} for one in found]
     shown: dict[str, object] = {"workers": rows, "count": len(alive), "silent": len(silent)}
     shown["pattern_workers"] = facts["pattern_workers"]
@@ -351,6 +351,11 @@ def _lease(facts: Facts) -> Check | None:
         )  # fmt: skip
         return Check("lease", "blocks", text, shown)
     if end <= now:
+        queue = facts["queue"]
+        if "workers" in facts and not any(one.takes_jobs(now) for one in servers_of(facts)):
+            text = f"{running}{seen}; its lease ended {span(now - end)} ago, and no live worker takes jobs of queue {queue}."
+            start = f"holdfast worker -q {as_argument(queue)}{_flags(facts)}"
+            return Check("lease", "blocks", text, shown, start)
         text = f"{running}{seen}; its lease ended {span(now - end)} ago, which the next pop notices."
         return Check("lease", "blocks", text, shown, _command(facts, "jobs expire", facts["jid"]))
     return Check("lease", "fine", f"{running}{seen}; its lease has {span(end - now)} left.", shown)

@@ -37,6 +37,10 @@ class Server(msgspec.Struct, frozen=True, gc=False):
         """Return whether it has sent no heartbeat for longer than it should."""
         return now_ms - self.seen > SILENT_MS
 
+    def takes_jobs(self, now_ms: int) -> bool:
+        """Return whether it is alive and not quiet."""
+        return not self.quiet and not self.is_silent(now_ms)
+
 
 def servers_of(facts: Mapping[str, Any]) -> list[Server]:
     """Return the workers that take jobs of the queue of a job, from the facts that explain this job."""

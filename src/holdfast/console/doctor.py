@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from holdfast.commands.admin import Info
 from holdfast.console import store_checks
-from holdfast.console.findings import Calls, Finding, NotChecked, Report, refusal_text
+from holdfast.console.findings import Calls, Finding, NotChecked, Report, addressed, refusal_text
 from holdfast.console.job_checks import CHECKS, DoctorFacts, namespace_facts
 from holdfast.console.leftovers import leftovers
 from holdfast.core.library import library
@@ -42,7 +42,7 @@ def examine(shard: Shard, patience: float = 3.0, keys: int = MOST_KEYS) -> Plan[
     findings.append((yield from store_checks.slow_log(calls)))
     if info is not None:
         findings += yield from _of_namespace(calls, info, keys)
-    return Report(findings)
+    return Report(addressed(findings, shard.settings))
 
 
 def _core(calls: Calls) -> Plan[tuple[list[Finding], CoreInfo | None]]:

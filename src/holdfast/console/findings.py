@@ -1,11 +1,12 @@
 """What the doctor finds, and how its checks send calls: without loading a core, and past what its user may not do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
 from holdfast.commands import Command
+from holdfast.settings import Settings
 from holdfast.wire.plans import Call, ErrorReply, Plan, Replies
 from holdfast.wire.repeat import RetryTimer, send_until_done
 from holdfast.wire.shards import Shard
@@ -23,6 +24,16 @@ class Finding(msgspec.Struct, frozen=True):
     verdict: Verdict
     text: str
     remedy: str = ""
+
+
+def at_store(command: str, settings: Settings) -> str:
+    """Return a command whose `redis-cli` reaches the store of these settings, and not the one of this machine."""
+    return command.replace("redis-cli", settings.redis_cli, 1)
+
+
+def addressed(findings: Iterable[Finding], settings: Settings) -> list[Finding]:
+    """Return findings whose remedies reach this store."""
+    return [msgspec.structs.replace(one, remedy=at_store(one.remedy, settings)) for one in findings]
 
 
 class Report(msgspec.Struct, frozen=True):

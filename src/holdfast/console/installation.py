@@ -10,7 +10,7 @@ from holdfast.client.descriptors import AnyClient, PlanMethod
 from holdfast.commands.admin import AuditLine, AuditList, Info
 from holdfast.console import store_checks
 from holdfast.console.doctor import MOST_KEYS, examine
-from holdfast.console.findings import Calls, Finding, Report
+from holdfast.console.findings import Calls, Finding, Report, addressed
 from holdfast.console.queries import Page, checked_limit
 from holdfast.core.library import library
 from holdfast.errors import UsageError
@@ -67,7 +67,7 @@ def installation(ask: Planner, shard: Shard) -> Plan[Installation]:
         ]
     findings.append((yield from store_checks.clock(calls)))
     findings.append((yield from store_checks.latency(calls, _PINGS)))
-    return _of(shard, core, facts, tuple(findings))
+    return _of(shard, core, facts, tuple(addressed(findings, shard.settings)))
 
 
 def _of(

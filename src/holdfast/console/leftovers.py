@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Container, Sequence
+from shlex import quote
 from typing import Final, cast
 
 from holdfast.console.findings import Calls, Finding, refusal_text
@@ -34,7 +35,7 @@ def leftovers(calls: Calls, known: Container[str], is_whole: bool, most: int) ->
         looked_at += KEYS_A_CALL
         found.update(queue for key in keys if (queue := queue_of(text(key), root)) and queue not in known)
         if cursor == "0" or looked_at >= most:
-            return _finding(found, looked_at if cursor != "0" else 0)
+            return _finding(found, looked_at if cursor != "0" else 0, root)
 
 
 def queue_of(key: str, root: str) -> str:
@@ -45,11 +46,11 @@ def queue_of(key: str, root: str) -> str:
     return name if letters in _OF_QUEUES else ""
 
 
-def _finding(found: Counter[str], looked_at: int) -> Finding:
+def _finding(found: Counter[str], looked_at: int, root: str) -> Finding:
     among = f"among the first {looked_at} keys of the store" if looked_at else "in the store"
     if not found:
         return Finding("leftovers", "ok", f"No keys of unknown queues {among}.")
     [(name, count)] = found.most_common(1)
-    text_ = f"{found.total()} keys of {len(found)} unknown queues {among}, most of queue {one_line(name)} ({count})."
-    remedy = "look at them with redis-cli --scan --pattern, and UNLINK what nobody needs"
+    text_ = f"{found.total()} keys of {len(found)} unknown queues {among}, most of queue {one_line(name)} ({count}); UNLINK those that are not needed."
+    remedy = f"redis-cli --scan --pattern {quote(f'{root}*:{name}*')}"
     return Finding("leftovers", "note", text_, remedy)

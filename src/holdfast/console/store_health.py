@@ -11,7 +11,7 @@ from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import Scan
 from holdfast.console.attention import Attention, Severity
 from holdfast.console.filter_values import Exact
-from holdfast.console.findings import Calls, Finding
+from holdfast.console.findings import Calls, Finding, at_store
 from holdfast.console.store_checks import (
     ALMOST_FULL,
     StoreFacts,
@@ -89,12 +89,19 @@ def store_health(
     facts = yield from store_facts(calls, with_settings=False)
     found = _memory_of(facts)
     if not found.is_known:
-        return found, [_unknown(facts)]
+        return found, [_at_store(_unknown(facts), shard)]
     attention = list(_of_checks(facts, shard))
     if found.is_full or memory_share(facts) >= ALMOST_FULL:
         found = yield from _filled(ask, calls, counts, found)
         attention.insert(0, _memory(facts, found, shard.settings.flags))
-    return found, attention
+    return found, [_at_store(one, shard) for one in attention]
+
+
+def _at_store(one: Attention, shard: Shard) -> Attention:
+    settings = shard.settings
+    return msgspec.structs.replace(
+        one, command=at_store(one.command, settings), also=at_store(one.also, settings)
+    )
 
 
 def store_memory(shard: Shard) -> Plan[StoreMemory]:

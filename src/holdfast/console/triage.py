@@ -100,9 +100,9 @@ def _alive(facts: NamespaceFacts) -> list[WorkerFacts]:
 
 
 def _servers(ask: Planner, facts: NamespaceFacts) -> Plan[dict[str, Servers]]:
-    """Return the workers of the queues in which jobs wait."""
-    waiting = [one.name for one in facts.queues if one.waiting]
-    return (yield from servers_of(ask, facts.workers, waiting, facts.now))
+    """Return the workers of the queues in which jobs wait or run."""
+    used = [one.name for one in facts.queues if one.waiting or one.running or one.stalled]
+    return (yield from servers_of(ask, facts.workers, used, facts.now))
 
 
 def paused(_: Planner, facts: NamespaceFacts) -> Plan[Found]:
@@ -190,16 +190,25 @@ def _waiting_for_ever(
 # Workers.
 
 
-def worker_gone(_: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def worker_gone(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
     """Look for workers that hold leases and send no heartbeats."""
-    yield from ()
+    servers = (yield from _servers(ask, facts)) if facts.lost else {}
     seen = {worker.name: span(facts.now - worker.seen_ms) for worker in facts.workers}
     found: list[Attention] = []
     for name, count in facts.lost.most_common():
         silence = f"silent for {seen[name]}" if name in seen else "not on the list of workers"
         text = f"{silence}, and holds {quantity(count, 'job')}; others take a job when its lease ends, or after this command"
         command = f"holdfast jobs expire{facts.flags} --filter {quote(f'worker:{Exact(name)}')}"
-        found.append(Attention("urgent", "worker-gone", name, text, command, jobs=count))
+        alone = [
+            queue
+            for queue, one in servers.items()
+            if not one.taking and any(worker.name == name for worker in one.silent)
+        ]
+        also = ""
+        if alone:
+            text = f"{silence}, and holds {quantity(count, 'job')}; no other worker takes from queue {one_line(alone[0])}"
+            command, also = f"holdfast worker -q {as_argument(alone[0])}{facts.flags}", command
+        found.append(Attention("urgent", "worker-gone", name, text, command, jobs=count, also=also))
     return Found("Every worker that holds jobs sends heartbeats.", found)
 
 

@@ -151,7 +151,8 @@ local function note_refused(ctx, jid, worker, token, what)
     local line = lines[i]
     if line[4] == token and line[5] == worker and (not last or last[1] == M.POPPED) then last = line end
   end
-  if not last then return end
+  -- A heartbeat of that moment was under way when the attempt ended.
+  if not last or what == "heartbeat" and ctx.now - last[2] < 1000 then return end
   local data = format('{"after": %.3f}', (ctx.now - last[2]) / 1000)
   local line = { M.REFUSED, ctx.now, last[3], token, worker, "", what, data }
   call("HSET", ctx.keys.extra .. jid, "h", trimmed(ctx, packed .. mp_pack(line)))
