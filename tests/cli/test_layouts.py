@@ -160,6 +160,7 @@ OTHERS = {
     "demo": "runs for a minute; test_demo.py",
     "worker": "logs until it is stopped; tests/worker",
     "store": "the embedded store; test_store.py",
+    "settings": "shows the environment and a file; test_settings_command.py",
     "stats statsd": "prints nothing; test_stats_command.py",
     "top": "fills the screen; test_top.py",
     "doctor": "shows the server that it runs on; test_doctor_command.py",

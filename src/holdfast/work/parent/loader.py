@@ -86,9 +86,10 @@ class Loader:
         poll = select.poll()
         poll.register(self._socket.fileno(), select.POLLIN)
         if not poll.poll(seconds * 1000):
-            if self.has_ended():
+            if not self.has_ended():
+                return None
+            if not poll.poll(0):  # it may have sent something just before it ended
                 raise StartFailed(f"the process that loads the code {self.how_ended()}")
-            return None
         words = self._receive()
         if words is None:
             self.wait()
