@@ -153,6 +153,7 @@ def split(gate: str) -> None:
     """Forks; both processes use the client, one until a file of that name is there, while the other ends the job."""
     waiting = [app.queues["q"].counts["waiting"]]
     if os.fork() == 0:
+        os.setsid()  # or it would end with its job in the pool fork
         waiting.append(app.queues["q"].counts["waiting"])
         wait_for(gate)
         waiting.append(app.queues["q"].counts["waiting"])

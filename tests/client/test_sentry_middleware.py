@@ -133,7 +133,7 @@ def test_its_place_among_the_bases_decides_whether_each_try_is_reported(client, 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentry_sdk", None)
-    with pytest.raises(MiddlewareMisconfigured, match=r"holdfast\[sentry\]"):
+    with pytest.raises(MiddlewareMisconfigured, match=r"holdfast-jobs\[sentry\]"):
         Sentry().around_perform(SimpleNamespace(), lambda job: None)
 
 

@@ -184,7 +184,7 @@ def test_a_retry_without_retries_left_is_a_failure(crew):
     crew(lambda: hopeless.put())
     with pytest.raises(JobFailed) as caught:
         crew(lambda: crew.worker.drain())
-    assert caught.value.group == "failed-retries-mail"
+    assert caught.value.group == "mail-RetriesExhausted"
 
 
 def test_code_outside_the_project_is_refused_as_in_production(crew):

@@ -52,10 +52,16 @@ def in_flask(client: Client, _: Path) -> Iterator[str]:
         asyncio.run_coroutine_threadsafe(ui.app.close(), ui.loop).result(30)
 
 
+SECRET = "s" * 32
+
+
 @contextmanager
 def behind_a_server(client: Client, folder: Path) -> Iterator[str]:
     """`holdfast web` behind a server that logs users in and cuts off the prefix, as nginx does."""
-    words = ("--auth", "proxy", "--proxy", "127.0.0.1")
+    secret = folder / "proxy.secret"
+    secret.write_text(SECRET)
+    secret.chmod(0o600)
+    words = ("--auth", "proxy", "--proxy", "127.0.0.1", "--proxy-secret-file", str(secret))
     store, namespace = str(client.store_url), client.settings.namespace
     with serving(store, namespace, folder / "web", *words) as (backend, _), served(proxy(backend)) as base:
         yield base
@@ -66,7 +72,7 @@ def proxy(backend: str) -> Starlette:
 
     async def forward(request: Request) -> StreamingResponse:
         headers = {name: value for name, value in request.headers.items() if name != "connection"}
-        headers |= {"x-forwarded-user": "ada", "x-forwarded-role": "admin"}
+        headers |= {"x-forwarded-user": "ada", "x-forwarded-role": "admin", "x-holdfast-secret": SECRET}
         headers |= {"x-forwarded-proto": "http", "x-forwarded-prefix": PREFIX}
         target = request.scope["raw_path"].split(b"?")[0].removeprefix(PREFIX.encode())
         url = httpx.URL(backend).copy_with(raw_path=target + b"?" + request.scope["query_string"])
