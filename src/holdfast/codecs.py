@@ -116,7 +116,7 @@ def _check_offsets(data: object) -> None:
         elif isinstance(one, (list, tuple, set, frozenset)):
             pending += one
         elif not isinstance(one, (str, bytes)):
-            pending += [getattr(one, name, None) for name in _fields(type(one))]
+            pending += [getattr(one, name, None) for name in _fields(one.__class__)]
 
 
 def _fields(kind: type) -> list[str]:

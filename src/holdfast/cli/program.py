@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import click
 from click.core import ParameterSource
@@ -112,7 +112,7 @@ class Program(click.Command):
         """Return the file that is used, and what variables and it set, by key. Raises UsageError."""
         settings = self.settings()
         self._check_variables(environment, settings)
-        found = {}
+        found: dict[str, Setting] = {}
         path, document = _document(config)
         file = {} if path is None else self._in_file(path, document, settings)
         for key, option in settings.items():
@@ -202,11 +202,12 @@ class Program(click.Command):
         self, path: Path, document: Mapping[str, Any], settings: Mapping[str, click.Parameter]
     ) -> dict[str, Setting]:
         name = ".".join(self.path)
-        table: Any = document
+        found: object = document
         for word in self.path:
-            table = table.get(word, {}) if isinstance(table, dict) else table
-        if not isinstance(table, dict):
-            raise UsageError(f"{path}: expected a table [{name}], got {type(table).__name__}")
+            found = _below(found, word)
+        if not isinstance(found, dict):
+            raise UsageError(f"{path}: expected a table [{name}], got {type(found).__name__}")
+        table = cast("dict[str, Any]", found)
         for key, value in table.items():
             if key not in settings:
                 raise unknown_option(f"{path}, [{name}]", one_line(key), tuple(settings), "setting")
@@ -245,10 +246,15 @@ def split_each(context: click.Context, parameter: click.Parameter, given: Sequen
     return tuple(name for text in given for name in split_list(text))
 
 
+def _below(table: object, name: str) -> object:
+    """Return what a table has under a name, {} for nothing; what is no table stays."""
+    return cast("dict[str, Any]", table).get(name, {}) if isinstance(table, dict) else table
+
+
 def _as_given(option: click.Parameter, value: Any) -> Any:
     """Return a value of a file as a flag gives it: an option's type may read texts only, and splits at commas that are not marked."""
     if isinstance(value, list):
-        return [_as_given(option, each) for each in value]
+        return [_as_given(option, each) for each in cast("list[object]", value)]
     if option.callback is split_each:
         return str(value).replace(",", "\\,")
     return value if isinstance(value, bool) else str(value)
@@ -271,7 +277,9 @@ def _no_number(option: click.Parameter, value: object) -> str:
 def _check_type(where: str, option: click.Parameter, value: Any) -> None:
     """Raise UsageError for a value of another type than the setting has."""
     if option.multiple:
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        if not isinstance(value, list) or not all(
+            isinstance(each, str) for each in cast("list[object]", value)
+        ):
             raise UsageError(f'{where}: expected a list of texts such as ["a", "b"], got {value!r:.80}')
     elif getattr(option, "is_flag", False):
         if not isinstance(value, bool):
@@ -298,12 +306,12 @@ def _read(path: Path, optional: bool = False) -> dict[str, Any]:
     import tomllib  # most programs have no file
 
     try:
-        document: Any = tomllib.loads(text)
+        document: object = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {error}") from None
     for word in _TABLE if path.name == PROJECT else ():
-        document = document.get(word, {}) if isinstance(document, dict) else {}
-    return document if isinstance(document, dict) else {}
+        document = _below(document, word)
+    return cast("dict[str, Any]", document) if isinstance(document, dict) else {}
 
 
 def _document(config: Path | None) -> tuple[Path | None, dict[str, Any]]:
@@ -329,10 +337,10 @@ def _checked(path: Path, document: dict[str, Any]) -> dict[str, Any]:
         if name not in known:
             raise unknown_option(str(path), one_line(name), tuple(known), "table")
     below = [words.partition(" ")[2] for words in PROGRAMS if words.startswith("topics ")]
-    topics = document.get("topics", {})
-    for name in topics if isinstance(topics, dict) else ():
+    topics: object = document.get("topics", {})
+    for name in cast("dict[str, Any]", topics) if isinstance(topics, dict) else ():
         if name not in below:
-            raise unknown_option(f"{path}, [topics]", one_line(str(name)), tuple(below), "table")
+            raise unknown_option(f"{path}, [topics]", one_line(name), tuple(below), "table")
     return document
 
 

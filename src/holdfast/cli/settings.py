@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import click
 
@@ -101,4 +101,6 @@ def _shown(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "on" if value else "off"
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, cast("list[object]", value)))
+    return str(value)
