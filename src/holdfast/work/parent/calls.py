@@ -333,7 +333,8 @@ def _serve(client: Client, pipe: socket.socket, workers: Sequence[str]) -> None:
     try:
         while True:
             if workers and not messages.is_open and monotonic() >= messages.at and messages.open() >= 0:
-                pipe.sendall(_frame(("messages", list[StoreMessage]())))
+                # What came with the confirmation has been read already: the descriptor does not show it.
+                pipe.sendall(_frame(("messages", messages.read())))
             poll = select.poll()
             poll.register(pipe, select.POLLIN)
             if messages.is_open:
