@@ -32,8 +32,8 @@ class Run(NamedTuple):
     store_cpu: float
 
 
-def start_worker(url: str, *words: str) -> subprocess.Popen[bytes]:
-    """Start `holdfast worker` as people do."""
+def start_worker(url: str, *words: str, quiet: bool = True) -> subprocess.Popen[bytes]:
+    """Start `holdfast worker` as people do; `quiet`: without a line for each job."""
     command = [
         str(Path(sys.executable).with_name("holdfast")),
         "worker",
@@ -41,7 +41,7 @@ def start_worker(url: str, *words: str) -> subprocess.Popen[bytes]:
         QUEUE,
         "--import",
         "benchmarks.jobs",
-        "--quiet",
+        *(["--quiet"] if quiet else []),
     ]
     command += ["--url", url, "--namespace", "bench", *words]
     return subprocess.Popen(command, cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -106,7 +106,13 @@ class Waiting:
 
 
 def perform(
-    store: ScratchStore, klass: str, data: object, jobs: int, *words: str, look: Look | None = None
+    store: ScratchStore,
+    klass: str,
+    data: object,
+    jobs: int,
+    *words: str,
+    look: Look | None = None,
+    quiet: bool = True,
 ) -> Run:
     """Let a worker, of one process unless `words` say more, empty a queue of `jobs`.
 
@@ -115,7 +121,7 @@ def perform(
     fill(store.url, klass, data, jobs)
     wire = Wire(store.url)
     waiting = Waiting(wire)
-    worker = start_worker(store.url, "--workers", "1", *words)
+    worker = start_worker(store.url, "--workers", "1", *words, quiet=quiet)
     try:
         waiting.until(int(jobs * 0.9), worker)
         children = children_of(worker.pid)

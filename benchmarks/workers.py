@@ -5,7 +5,7 @@ import statistics
 import time
 
 from benchmarks.pace import busy_share, pace, ratio, resident, setting
-from benchmarks.report import Row, Say, at_least, at_most
+from benchmarks.report import Row, Say, at_least, at_most, shown
 from benchmarks.worker import ARGUED, QUEUE, Run, is_done, perform, until, working
 from holdfast.testing.store import ScratchStore
 from holdfast.work.settings import POOLS
@@ -18,9 +18,18 @@ FLOORS = {
 """Of each pool: the job, how many a second are asked for, and the flags."""
 
 
+LINES = {
+    "asyncio": ("bench.anothing", 30_000, 1.25),
+    "thread": ("bench.nothing", 15_000, 0.0),
+    "process": ("bench.nothing", 5_000, 0.0),
+}
+"""Pools of which the price of log lines is measured: the job, how many, and the limit (0: none is set)."""
+
+
 def run(quick: bool, say: Say) -> list[Row]:
     with ScratchStore() as store:
         rows = [row for pool in FLOORS if pool in POOLS for row in speed_of(store, pool, quick, say)]
+        rows += [row for pool in LINES if pool in POOLS for row in price_of_lines(store, pool, quick, say)]
         rows += two_against_one(store, quick, say)
         return rows + [naps(store, pool, say) for pool in ("asyncio", "thread", "gevent") if pool in POOLS]
 
@@ -56,6 +65,27 @@ def speed_of(store: ScratchStore, pool: str, quick: bool, say: Say) -> list[Row]
     rows = [at_least(f"{what}: speed", rate, floor, "jobs/s", beside)]
     if pool == "fork":
         rows.append(at_most("fork: resident memory of the parent", max(sizes), 100, "MB"))
+    return rows
+
+
+def price_of_lines(store: ScratchStore, pool: str, quick: bool, say: Say) -> list[Row]:
+    """CPU of a worker that logs a line for each job, against one with --quiet: ratios of interleaved pairs."""
+    klass, jobs, limit = LINES[pool]
+    rows: list[Row] = []
+    for form in ("text", "json"):
+        ratios: list[float] = []
+        for number in range(2 if quick else 12):
+            say(f"lines of jobs as {form}, {pool}, pair {number + 1}")
+            costs = {
+                quiet: perform(
+                    store, klass, ARGUED, jobs, "--pool", pool, "--log-format", form, quiet=quiet
+                ).cpu
+                for quiet in ((True, False) if number % 2 else (False, True))
+            }
+            ratios.append(costs[False] / costs[True])
+        what, found = f"{pool}: CPU with a {form} line a job / with --quiet", statistics.median(ratios)
+        beside = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} pairs"
+        rows.append(at_most(what, found, limit, "×", beside) if limit else shown(what, found, "×", beside))
     return rows
 
 
