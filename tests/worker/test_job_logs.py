@@ -10,12 +10,12 @@ from worker_kit import until
 
 from holdfast import JobFailed
 from holdfast.code.current import Running, running
-from holdfast.logs import JsonFormatter, TextFormatter
+from holdfast.logs import DescriptorHandler, FinishedJob, FinishedJobs, JsonFormatter, TextFormatter, jobs_log
 from holdfast.models import JobFacts
 from holdfast.work.middleware.builtin import MOST_LINES, Records
 
 TALKING = """
-import logging, threading
+import logging, os, signal, threading
 import chores
 from holdfast import current_job
 
@@ -42,6 +42,11 @@ def stumble(name: str) -> None:
     raise LookupError("stumbled")
 
 
+@chores.app.job(queue="q", max_losses=0)
+async def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @chores.app.job(queue="q", retries=1, backoff=0.01)
 def twice() -> None:
     log.warning("attempt %d", current_job().attempt)
@@ -58,6 +63,113 @@ def talking(shop):
 
     yield talking
     del sys.modules["talking"]
+
+
+FAILED = r"\[{}\] jid={} queue=q attempt={} \| job {} \(talking\.{}\) {}: LookupError: {}\n    Traceback .*\n"
+INFOS = r"\[INFO\] jid=\S+ queue=q attempt=1 \| job (\S+) \(\S+\) took \d+\.\d+ seconds and is complete\n"
+
+
+def test_each_failed_attempt_has_one_line_with_its_traceback_an_error_if_it_was_the_last(shop, pool, talking):
+    worker = shop.start(pool, "-m", "talking")
+    once, twice = talking.stumble.put("me"), talking.twice.put()
+    for handle in (once, twice):
+        with pytest.raises(JobFailed):
+            handle.result(30)
+    worker.process.terminate()
+    assert worker.wait() == 0
+    said = worker.said()
+    group = "failed in group q-LookupError"
+    assert re.search(FAILED.format("ERROR", once.jid, 1, once.jid, "stumble", group, "stumbled"), said)
+    retried = "failed and is tried again"
+    assert re.search(FAILED.format("WARNING", twice.jid, 1, twice.jid, "twice", retried, "twice"), said)
+    assert re.search(FAILED.format("ERROR", twice.jid, 2, twice.jid, "twice", group, "twice"), said)
+    assert said.count('    raise LookupError("stumbled")\n') == 1
+    assert said.count('    raise LookupError("twice")\n') == 2
+    assert "holdfast/work" not in said
+    assert " took " not in said
+
+
+def test_failures_are_in_json_with_type_message_and_stack_which_can_be_left_out(shop, pool, talking):
+    for flags in ((), ("--no-log-tracebacks",)):
+        worker = shop.start(pool, "-m", "talking", "--quiet", "--log-format", "json", *flags)
+        with pytest.raises(JobFailed):
+            talking.stumble.put("me").result(30)
+        unknown = shop.q.put("nowhere.at_all")
+        until(lambda jid=unknown: shop.state(jid) == "failed", "it fails")
+        worker.process.terminate()
+        assert worker.wait() == 0
+        found, missing = (json.loads(line) for line in worker.said().splitlines())
+        assert (found["level"], found["logger"]) == ("ERROR", "holdfast.jobs")
+        assert found["error"].items() >= {"type": "LookupError", "message": "stumbled"}.items()
+        assert ("stack" in found["error"]) == (not flags)
+        if not flags:
+            assert found["error"]["stack"].startswith("Traceback (most recent call last):\n")
+        assert missing["error"].keys() == {"type", "message"}
+        assert missing["error"]["type"] == "ModuleNotFoundError"
+
+
+def test_without_tracebacks_an_exception_is_on_the_line_of_what_logged_it(records):
+    try:
+        raise ValueError("inside\nit")
+    except ValueError as error:
+        record = record_of("it broke")
+        record.exc_info = (ValueError, error, error.__traceback__)
+    assert TextFormatter(tracebacks=False).format(record).endswith("[INFO] it broke: ValueError: inside it")
+    assert "Traceback" in TextFormatter().format(record)
+
+
+def test_a_process_that_is_killed_right_after_a_failed_attempt_has_logged_it(shop, talking):
+    worker = shop.start("asyncio", "-m", "talking", "-w", "1", "--concurrency", "1")
+    jids = [talking.stumble.put("me").jid, talking.die.put().jid]
+    until(lambda: all(shop.state(jid) == "failed" for jid in jids), "both have failed")
+    assert worker.said().index('raise LookupError("stumbled")') < worker.said().index("SIGKILL")
+
+
+LISTENING = """
+import logging
+
+class Handler(logging.Handler):
+    def emit(self, record):
+        with open("seen", "a") as file:
+            file.write(f"{record.levelname} {record.getMessage()}\\n")
+
+def begin():
+    logging.getLogger().addHandler(Handler())
+"""
+
+
+def test_a_handler_of_the_program_gets_a_record_of_each_job_and_the_log_its_line_once(shop, pool, talking):
+    (shop.here / "listening.py").write_text(LISTENING)
+    worker = shop.start(pool, "-m", "talking", "--setup", "listening:begin")
+    jids = {talking.talk.put("me").jid for _ in range(3)}
+    until(lambda: all(shop.state(jid) == "complete" for jid in jids), "they are complete")
+    until(lambda: set(re.findall(INFOS, worker.said())) == jids, "each has a line")
+    seen = (shop.here / "seen").read_text()
+    assert sorted(re.findall(r"INFO job (\S+) \(talking.talk\) took", seen)) == sorted(jids)
+    assert len(re.findall(INFOS, worker.said())) == 3
+
+
+@pytest.mark.parametrize("make", [TextFormatter, JsonFormatter])
+def test_lines_that_are_written_together_are_those_of_records(records, make, tmp_path):
+    odd = JobFacts("j\n1", 'shop."Öl\x1b"', "q\udcff", token=7, worker="w", attempts=3, remaining=4)
+    with (tmp_path / "log").open("w") as file:
+        handler = DescriptorHandler(file.fileno())
+    finished = FinishedJobs([handler], make())
+    for created, facts in ((1764325117.085, FACTS), (1764325117.999, odd), (1764325118.0, FACTS)):
+        record = jobs_log.makeRecord(jobs_log.name, logging.INFO, "f", 1, "took\n%s", ("long",), None)
+        record.created, record.msecs, record.holdfast_job = created, (created % 1) * 1000, facts
+        handler.emit(record)
+        finished.add(FinishedJob(created, facts, "took\nlong"))
+    handler.flush()
+    lines = (tmp_path / "log").read_bytes().splitlines()
+    # A record writes what was added before it.
+    one, added, two, again, three, last = lines if make is JsonFormatter else _joined(lines)
+    assert (one, two, three) == (added, again, last)
+
+
+def _joined(lines: list[bytes]) -> list[bytes]:
+    """Return whole messages: further lines of one are indented."""
+    return b"\n".join(lines).replace(b"\n    ", b"\v").split(b"\n")
 
 
 def test_every_line_of_a_job_names_it_in_json_and_in_the_file_too(shop, pool, talking):
@@ -181,5 +293,6 @@ def test_json_lines_are_json_whatever_is_logged():
     assert "\n" not in line
     said = json.loads(line)
     assert said["message"] == "\udcff\n\x00"
-    assert "ValueError: inside\nit" in said["error"]
+    assert (said["error"]["type"], said["error"]["message"]) == ("ValueError", "inside\nit")
+    assert said["error"]["stack"].endswith("ValueError: inside\nit")
     assert (said["odd"], said["n"]) == ("(its text cannot be made)", 1)

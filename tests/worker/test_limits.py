@@ -1,5 +1,7 @@
 """Run-time limits, deadlines and results that travel with the job, with real workers."""
 
+import re
+
 import pytest
 from worker_kit import process_lives, until
 
@@ -37,9 +39,19 @@ def test_a_job_over_its_limit_is_stopped_and_tried_again(shop, pool):
         until(lambda: not process_lives(pid), "its process was killed")
     job = shop.job(jid)
     # It took too long: a failure, and no loss.
+    assert "[ERROR]" not in worker.said()
     assert job.losses == 0
     assert job.attempts >= 2
     assert shop.chores.add.put(1).result(30) == 2
+
+
+def test_the_timeout_of_the_last_attempt_is_logged_as_an_error(shop, pool):
+    worker = shop.start(pool)
+    jid = shop.q.put("chores.block", {"args": ["a"]}, timeout=1.5, retries=0)
+    until(lambda: shop.state(jid) == "failed", "it fails")
+    pattern = rf"\[ERROR\] [^\n]*job {jid}\S* [^\n]*exceeded its timeout"
+    until(lambda: re.search(pattern, worker.said()), "that is logged")
+    shop.open()
 
 
 def test_an_async_job_that_is_interrupted_while_it_unwinds_takes_no_event_loop_from_the_next(shop):

@@ -224,6 +224,12 @@ class Reserver(click.Choice[str]):
     help="Format of log lines: text, or one JSON object per line.",
 )
 @click.option(
+    "--no-log-tracebacks",
+    "hides_tracebacks",
+    is_flag=True,
+    help="Log exceptions by their type and text only [default: with their tracebacks].",
+)
+@click.option(
     "--debugger",
     is_flag=True,
     help="Open a debugging console in a child that gets USR2 [default: only at a terminal].",
@@ -251,7 +257,7 @@ def worker(context: click.Context, /, reloads: bool, **flags: Any) -> int:
     flags["variables"] = lambda: program.from_variables(context, os.environ)
     if flags["greenlets"]:
         flags |= _greenlets(flags)
-    open_log(flags["log_file"], flags["log_format"])
+    open_log(flags["log_file"], flags["log_format"], not flags["hides_tracebacks"])
     set_level(flags["verbose"], flags["quiet"])
     if reloads:
         from holdfast.cli.worker_reload import reloading

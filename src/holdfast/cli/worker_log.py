@@ -5,14 +5,23 @@ import os
 import sys
 
 from holdfast.errors import UsageError
-from holdfast.logs import DescriptorHandler, JsonFormatter, TextFormatter, jobs_log, logger, starts_log
+from holdfast.logs import (
+    DescriptorHandler,
+    FinishedJobs,
+    JsonFormatter,
+    TextFormatter,
+    jobs_log,
+    logger,
+    starts_log,
+)
 
 
-def open_log(log_file: str, log_format: str) -> None:
+def open_log(log_file: str, log_format: str, tracebacks: bool = True) -> None:
     """Log to standard error, and also to `log_file` if one is named: the lines of holdfast and of jobs.
 
     Raises UsageError.
     """
+    formatter = JsonFormatter(tracebacks) if log_format == "json" else TextFormatter(tracebacks=tracebacks)
     handlers = [_standard_error()]
     if log_file:
         try:
@@ -23,8 +32,10 @@ def open_log(log_file: str, log_format: str) -> None:
         except OSError as error:
             raise UsageError(f"--logger {log_file}: {error.strerror}") from None
     for handler in handlers:
-        handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+        handler.setFormatter(formatter)
         logging.root.addHandler(handler)
+    if own := [each for each in handlers if isinstance(each, DescriptorHandler)]:
+        FinishedJobs(own, formatter)
 
 
 def _standard_error() -> logging.Handler:

@@ -19,13 +19,14 @@ class Running:
 
     `lost` returns the reason if its lease is known to be lost, else "". `sandbox` returns the directory of its sandbox,
     and `enter_sandbox` makes that the working directory, if class jobs of this pool run there. `lines` are the last that
-    it logged. `begun` and `interrupted` are when it began and was last interrupted, in monotonic seconds. `slot` is its
+    it logged. `error` is the exception for which it fails. `begun` and `interrupted` are when it began and was last interrupted, in monotonic seconds. `slot` is its
     slot in a pool with several. `thread` is the native number of the thread in which an event loop has it run, 0 outside.
     """
 
     __slots__ = (
         "begun",
         "enter_sandbox",
+        "error",
         "facts",
         "interrupted",
         "lines",
@@ -47,6 +48,7 @@ class Running:
         self.sandbox: Callable[[], str] | None = None
         self.enter_sandbox: Callable[[], None] | None = None
         self.lines: deque[str] | None = None
+        self.error: BaseException | None = None
         self.begun = 0.0
         self.interrupted = -inf
         self.slot: Any = None

@@ -105,7 +105,7 @@ def _to_retry(args: tuple[object, ...], error: Exception) -> Any:
     job = args[-1] if args and hasattr(args[-1], "retry") else running_job()
     if job is None or not is_open(job, error) or _is_last_run(job):
         return None
-    log.warning("job %s raised %s, and is retried", getattr(job, "jid", "?"), brief(error))
+    log.warning("job %s raised %s, and is retried", getattr(job, "jid", "?"), brief(error), exc_info=error)
     return job
 
 

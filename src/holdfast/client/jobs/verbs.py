@@ -113,12 +113,12 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
 
         return then(command, ended)
 
-    def _warn_of(self, group: str) -> Callable[[str], str]:
-        def warn(jid: str) -> str:
-            log.warning("job %s failed in group %s", jid, group)
+    def _log_failure(self, group: str) -> Callable[[str], str]:
+        def report(jid: str) -> str:
+            log.error("job %s failed in group %s, by its own call", jid, group)
             return jid
 
-        return warn
+        return report
 
     def _mark(self, result: object) -> object:
         self.state_changed = True
@@ -129,7 +129,7 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
         """Fail the job for good in a failure group; return its jid. Raises LeaseLost. Core: verbs/fail.lua."""
         check_name("group", group)
         command = Fail(self._holder, self.facts, group, check_text("message", message), self._sent_data)
-        return then(self._ended(command), self._warn_of(group))
+        return then(self._ended(command), self._log_failure(group))
 
     @settling("retry")
     def retry(

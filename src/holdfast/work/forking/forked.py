@@ -296,7 +296,10 @@ class ForkedJob:
 
     def _given_back(self, how: HowReleased, cause: str) -> Outcome:
         facts = self.facts
-        log_release(facts.jid, how, cause)
+        left = facts.remaining
+        if how != "timed-out" and facts.max_losses is not None:
+            left = facts.max_losses - facts.losses  # a queue may allow fewer, which is not known here
+        log_release(facts.jid, how, cause, has_failed=left <= 0)
         note_lost(facts)
         return Release([Lease(facts.jid, facts.token, facts.worker)], how, cause)
 

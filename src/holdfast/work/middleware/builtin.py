@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from threading import Lock
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Final, Protocol
 
 from holdfast.code.current import Running, running
@@ -23,9 +23,9 @@ from holdfast.code.failure import text_of
 from holdfast.code.tracing import attributes_of, is_traced, start_span
 from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import Done
-from holdfast.commands.outcomes import Advance, Fail, Retry
+from holdfast.commands.outcomes import Advance
 from holdfast.errors import UsageError
-from holdfast.logs import JOB, jobs_log, starts_log
+from holdfast.logs import JOB, FinishedJob, finished_jobs, jobs_log, starts_log
 from holdfast.printable import printable
 from holdfast.work.observe.ledger import GOOD, Counting, ledger_of, result_of
 from holdfast.work.performing.outcome import Outcome
@@ -152,6 +152,7 @@ class Records:
 
     def __init__(self) -> None:
         self._make = logging.getLogRecordFactory()
+        self.is_plain = self._make is logging.LogRecord
         self.only: Running | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
@@ -203,31 +204,52 @@ class OnlyJob:
 
 
 class JobLines:
-    """Logs the start and the end of each job, with the seconds between them."""
+    """Logs the start and the end of each job, with the seconds between them. Failed attempts have lines of their own."""
+
+    def __init__(self) -> None:
+        self._finished = finished_jobs()
+        self._logs_starts = starts_log.isEnabledFor(logging.INFO)
 
     def begin(self, current: Running) -> None:
         current.begun = monotonic()
-        facts = current.facts
-        starts_log.info("job %s (%s) of queue %s begins", facts.jid, facts.klass, facts.queue)
+        if self._logs_starts:
+            facts = current.facts
+            starts_log.info("job %s (%s) of queue %s begins", facts.jid, facts.klass, facts.queue)
 
     def end(self, current: Running, outcome: Outcome) -> None:
-        facts, took = current.facts, monotonic() - current.begun
-        jobs_log.info(
-            "job %s (%s) took %.3f seconds and %s", facts.jid, facts.klass, took, _description(outcome)
-        )
+        end = "is complete" if type(outcome) is Done else _end_of(current, outcome)
+        if not end:
+            return
+        facts = current.facts
+        message = f"job {facts.jid} ({facts.klass}) took {monotonic() - current.begun:.3f} seconds and {end}"
+        if self._finished is not None and self._finished.is_alone() and _makes_plain_records():
+            self._finished.add(FinishedJob(time(), facts, message))
+        else:
+            jobs_log.info("%s", message)
 
 
-def _description(outcome: Outcome) -> str:
-    if isinstance(outcome, Done):
-        return "is complete"
-    if isinstance(outcome, Fail):
-        return f"failed in {outcome.group}"
-    if isinstance(outcome, Retry):
-        return "is to be tried again"
-    if isinstance(outcome, (Advance, CompleteX)):
-        target = outcome.next_queue
-        return f"goes on to {target}" if target else "is complete"
-    return "needs nothing more from its worker"
+def _makes_plain_records() -> bool:
+    factory: Any = logging.getLogRecordFactory()
+    return factory is logging.LogRecord or (type(factory) is Records and factory.is_plain)
+
+
+def _end_of(current: Running, outcome: Outcome) -> str:
+    """Return how a job ended, "" where another line has that: it failed, its lease was lost, or it did not run."""
+    if isinstance(outcome, (Advance, CompleteX)) and outcome.next_queue:
+        return f"moves to queue {outcome.next_queue}"
+    return (
+        _ENDS.get(result_of(current, outcome).outcome, "")
+        if outcome is None or isinstance(outcome, CompleteX)
+        else ""
+    )
+
+
+_ENDS: Final = {
+    "completed": "is complete",
+    "moved": "was moved by its code",
+    "cancelled": "was cancelled by its code",
+    "retried": "is tried again, as its code asked",
+}
 
 
 WORDS: Final = {"gevent": "greenlet", "thread": "thread"}

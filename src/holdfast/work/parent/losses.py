@@ -15,13 +15,14 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol
 
 from holdfast.client.sync import Client
+from holdfast.commands.jobs import JobGet
 from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import MAX_OUTCOMES, HowReleased, Release
 from holdfast.errors import HoldfastError, Refused
 from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import sleep
 from holdfast.work.keeper import OVER, Held
-from holdfast.work.parent.calls import StoreCalls, run
+from holdfast.work.parent.calls import StoreCalls
 from holdfast.work.parent.child import LeaseTable
 from holdfast.work.parent.messages import StoreMessage
 from holdfast.work.performing.outcome import log_release
@@ -292,7 +293,8 @@ class PendingReleases:
             # First: these are known, whatever the repeated call adds.
             like = next(iter(pending.leases))
             some = pending.leases[like][:MAX_OUTCOMES]
-            self._calls.call(partial(run, Release(some, *like)), partial(self._released, pending, like, some))
+            released = partial(self._released, pending, like, some)
+            self._calls.call(partial(_release, Release(some, *like)), released)
         elif pending.asked:
             work = partial(_granted_to, pending.worker, self._queues, pending.asked)
             self._calls.call(work, partial(self._found, pending))
@@ -302,14 +304,15 @@ class PendingReleases:
         pending.at = inf
 
     def _released(
-        self, pending: _PendingRelease, like: tuple[HowReleased, str], some: list[Lease], result: object
+        self, pending: _PendingRelease, like: tuple[HowReleased, str], some: list[Lease], result: Any
     ) -> None:
         if self._has_failed(pending, result):
             return
-        # 0: they had ended, and the process died before it could note it.
-        if result and not pending.is_logged:
+        failed: frozenset[str] | None = result
+        # None: they had ended, and the process died before it could note it.
+        if failed is not None and not pending.is_logged:
             for lease in some:
-                log_release(lease.jid, *like)
+                log_release(lease.jid, *like, has_failed=lease.jid in failed)
         del pending.leases[like][: len(some)]
         if not pending.leases[like]:
             del pending.leases[like]
@@ -336,6 +339,20 @@ class PendingReleases:
         if pending.at > pending.until:
             self._pending.remove(pending)
         return True
+
+
+def _release(release: Release, client: Client) -> frozenset[str] | None:
+    """Release leases. Return the jids of those jobs that have failed with that, None if none was held."""
+    if not client.run(release):
+        return None
+    if release.how == "preempted":
+        return frozenset()
+    try:
+        found = client.run(JobGet([lease.jid for lease in release.leases]))
+    except HoldfastError as error:
+        log.debug("what became of released jobs is unknown: %s", error)
+        found = []
+    return frozenset(facts.jid for facts in found if facts is not None and facts.state == "failed")
 
 
 def _granted_to(worker: str, queues: tuple[str, ...], asked: tuple[str, int], client: Client) -> list[Lease]:

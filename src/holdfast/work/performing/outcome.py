@@ -12,6 +12,7 @@ import logging
 import mmap
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -19,7 +20,17 @@ import msgspec
 
 from holdfast.code.calling import CannotRun
 from holdfast.code.current import Running
-from holdfast.code.failure import brief, cut, describe, failure_of, group_of, name_of, text_of
+from holdfast.code.failure import (
+    ByQueue,
+    brief,
+    cut,
+    describe,
+    failure_formatter,
+    failure_of,
+    group_of,
+    name_of,
+    text_of,
+)
 from holdfast.code.job_options import exponential
 from holdfast.code.outcomes import OUTCOMES, Failed, Moved, Retry, Terminated
 from holdfast.code.registry import Registered
@@ -31,6 +42,7 @@ from holdfast.commands.leases import Done, Lease
 from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail, HowReleased, Release
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
+from holdfast.logs import ERROR, jobs_log
 from holdfast.models import JobFacts
 from holdfast.models.job import BUDGETED
 from holdfast.printable import one_line
@@ -97,18 +109,59 @@ def gives_back(outcome: Outcome) -> bool:
     return isinstance(outcome, Expire | Release)
 
 
-def log_release(jid: str, how: HowReleased, cause: str) -> None:
-    """Log that the lease of a job is released, and why."""
+def log_release(jid: str, how: HowReleased, cause: str, has_failed: bool = False) -> None:
+    """Log that the lease of a job is released, and why; at ERROR if the job has failed with that."""
     if how == "preempted":
         log.warning("job %s released: its worker stopped it (%s); this costs it nothing", jid, cause)
-    elif how == "timed-out":
-        log.warning("job %s released: it exceeded its timeout of %s; this counts as a failure", jid, cause)
+        return
+    why = f"its process ended with {cause or 'an unknown status'}"
+    if how == "timed-out":
+        why = f"it exceeded its timeout of {cause}"
+    if has_failed:
+        log.error("job %s failed: %s", jid, why)
     else:
-        log.warning(
-            "job %s released: its process ended with %s; this counts as a loss",
-            jid,
-            cause or "an unknown status",
+        counts_as = "failure" if how == "timed-out" else "loss"
+        log.warning("job %s released: %s; this counts as a %s", jid, why, counts_as)
+
+
+def log_attempt(facts: JobFacts, outcome: Outcome, error: BaseException | None = None) -> None:
+    """Log an attempt that failed: at WARNING if the job is tried again, at ERROR if not, with the traceback of `error`."""
+    if isinstance(outcome, (Fail, RetryCommand)):
+        is_last = isinstance(outcome, Fail) or facts.remaining <= 0
+        level = logging.ERROR if is_last else logging.WARNING
+        if jobs_log.isEnabledFor(level):
+            with suppress(Exception):  # a job must not fail for a line of the log
+                jobs_log.handle(_record_of(facts, outcome, level, error))
+
+
+def _record_of(
+    facts: JobFacts, outcome: Fail | RetryCommand, level: int, error: BaseException | None
+) -> logging.LogRecord:
+    name = one_line(outcome.group.removeprefix(f"{facts.queue}-"))
+    text = one_line(outcome.message)[:LONGEST_LINE]
+    cause = brief(error) if error is not None else ": ".join(filter(None, (name, text)))
+    line = f"job {facts.jid} ({one_line(facts.klass)}) {_what_follows(outcome, level)}: {cause or 'as its code asked'}"
+    extra = {ERROR: {"type": name, "message": text}} if error is None else {}
+    raised = None if error is None else (type(error), error, error.__traceback__)
+    record = jobs_log.makeRecord(jobs_log.name, level, __file__, 0, "%s", (line,), raised, extra=extra)
+    if error is not None:
+        # The default formatter has made it already, without our own frames.
+        is_made = type(failure_formatter()) is ByQueue
+        record.exc_text = (outcome.message if is_made else describe(error)).rstrip("\n")
+    return record
+
+
+def _what_follows(outcome: Fail | RetryCommand, level: int) -> str:
+    if level == logging.ERROR:
+        return (
+            f"failed in group {one_line(outcome.group)}" if outcome.group else "failed, without retries left"
         )
+    delay = outcome.delay_ms if isinstance(outcome, RetryCommand) else 0
+    return f"failed and is tried again in {delay / 1000:g} s" if delay > 0 else "failed and is tried again"
+
+
+LONGEST_LINE: Final = 400
+"""Characters of a message on the line of a failed attempt."""
 
 
 def raised(
@@ -245,9 +298,10 @@ def after_return(current: Running, target: Target, value: Any) -> Outcome:
         try:
             return granted(value, facts, data, follow)
         except UsageError as error:
+            current.error = error
             return raised(facts, None, error, data)
     if target.function is not None and (facts.options or target.function.keep_ms):
-        return _completed(facts, target.function, value, data, follow)
+        return _completed(current, target.function, value, data, follow)
     if target.completes:
         if follow:
             return CompleteX(facts.worker, facts, data, follow=follow)
@@ -270,8 +324,9 @@ def _left_behind(current: Running) -> tuple[bytes, Sequence[FollowUp]]:
 
 
 def _completed(
-    facts: JobFacts, function: Registered, value: Any, data: bytes, follow: Sequence[FollowUp]
+    current: Running, function: Registered, value: Any, data: bytes, follow: Sequence[FollowUp]
 ) -> Outcome:
+    facts = current.facts
     keep, result = int(facts.options.get("keep", function.keep_ms)), b""
     if keep:
         try:
@@ -280,9 +335,6 @@ def _completed(
             raise
         except BaseException as error:
             # The work is done: another try would do it twice, and end no better.
-            log.warning(
-                "job %s failed: the result of %s cannot be kept: %s", facts.jid, function.name, brief(error)
-            )
             why = text_of(error) if isinstance(error, HoldfastError) else describe(error)
             message = f"the result of {function.name} cannot be kept: {why}"
             return failed(facts, UNSERIALIZABLE, message, data)
@@ -298,8 +350,8 @@ def after_error(current: Running, target: Target, error: BaseException) -> Outco
         log.warning("job %s lost its lease while it ran: %s", facts.jid, error)
         return None
     if made is not None and made.state_changed:
-        log.warning("job %s raised after it had settled itself: %s", facts.jid, brief(error))
+        log.warning("job %s raised after it had settled itself: %s", facts.jid, brief(error), exc_info=error)
         return None
-    log.warning("job %s (%s) raised %s", facts.jid, facts.klass, brief(error))
+    current.error = error
     data, _ = _left_behind(current)
     return raised(facts, target.function, error, data, failure_of(error, facts.queue, current.job))

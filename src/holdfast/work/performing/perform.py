@@ -13,10 +13,11 @@ from typing import Any, Final, Protocol
 
 from holdfast.code.calling import CannotRun, read_arguments
 from holdfast.code.current import Running, not_lost, put_collector, running
-from holdfast.code.failure import brief, describe, failure_of, name_of
+from holdfast.code.failure import describe, failure_of, name_of
 from holdfast.code.middleware import Perform
 from holdfast.code.outcomes import Terminated
 from holdfast.code.resolver import Resolver, Target
+from holdfast.commands.leases import Done
 from holdfast.models import JobFacts
 from holdfast.work.middleware.builtin import BuiltIns
 from holdfast.work.performing.chain import Chain, Lift, beside_the_loop
@@ -27,6 +28,7 @@ from holdfast.work.performing.outcome import (
     failed,
     given_back_unknown,
     is_unknown,
+    log_attempt,
     note_unknown,
     raised,
     with_lines,
@@ -118,6 +120,8 @@ class Performer:
         except BaseException as error:
             outcome = _unreadable(current, error)
         finally:
+            if type(outcome) is not Done:
+                _log_attempt(current, outcome)
             self._end(begun, current, outcome)
             running.set(None)
         return outcome
@@ -141,6 +145,8 @@ class Performer:
         except BaseException as error:
             outcome = _unreadable(current, error)
         finally:
+            if type(outcome) is not Done:
+                _log_attempt(current, outcome)
             self._end(begun, current, outcome)
         return outcome
 
@@ -268,13 +274,14 @@ class Performer:
 
     def cancelled(self, facts: JobFacts, error: BaseException) -> Outcome:
         """Return the outcome of a job that cancelled itself: an exception like any other."""
-        log.warning("job %s (%s) was cancelled by its own code", facts.jid, facts.klass)
         try:
             function = self.resolver.resolve(facts.klass, facts.queue).function
         except BaseException:
             function = None
         formatted = failure_of(error, facts.queue, lambda: self._make_job(facts))
-        return raised(facts, function, error, formatted=formatted)
+        outcome = raised(facts, function, error, formatted=formatted)
+        log_attempt(facts, outcome, error)
+        return outcome
 
     def _prepare(self, current: Running) -> _Prepared | Outcome:
         facts = current.facts
@@ -285,12 +292,11 @@ class Performer:
                 if self._waits_for_code:
                     return given_back_unknown(facts, error)
                 note_unknown(facts, error)
-            log.warning("job %s failed: %s", facts.jid, error)
             return failed(facts, error.reason, error.message)
         except Terminated:
             raise
         except BaseException as error:
-            log.warning("job %s failed: its module raised %s", facts.jid, brief(error))
+            current.error = error
             return failed(facts, name_of(error), describe(error))
         finally:
             if _Forks.count != self._forks:
@@ -304,7 +310,6 @@ class Performer:
         try:
             args, kwargs = read_arguments(target.function, facts.data)
         except CannotRun as error:
-            log.warning("job %s (%s) failed: %s", facts.jid, facts.klass, brief(error))
             return failed(facts, error.reason, error.message)
         finally:
             if _Forks.count != self._forks:
@@ -312,8 +317,14 @@ class Performer:
         return target, args, kwargs
 
 
+def _log_attempt(current: Running, outcome: Outcome) -> None:
+    # Of a job that lost its lease, which its worker logs, no outcome counts.
+    if not current.lost():
+        log_attempt(current.facts, outcome, current.error)
+    current.error = None  # its frames refer to the run
+
+
 def _unreadable(current: Running, error: BaseException) -> Outcome:
     """Return the outcome of a job that was performed, but whose result or exception raised when it was read."""
-    facts = current.facts
-    log.error("job %s (%s) failed: its outcome cannot be read: %s", facts.jid, facts.klass, brief(error))
-    return failed(facts, name_of(error), describe(error))
+    current.error = error
+    return failed(current.facts, name_of(error), describe(error))

@@ -15,6 +15,7 @@ from holdfast.code.current import Running
 from holdfast.code.middleware import Perform
 from holdfast.commands.leases import Lease, Popped
 from holdfast.errors import HoldfastError
+from holdfast.logs import finished_jobs
 from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.plans import Plan
@@ -24,7 +25,7 @@ from holdfast.work.forking.forked import ForkedJob
 from holdfast.work.forking.server import ServedJob
 from holdfast.work.keeper import OVER, Held, run_end
 from holdfast.work.parent.child import USED_UP, Place
-from holdfast.work.performing.outcome import Outcome, failed, timed_out
+from holdfast.work.performing.outcome import Outcome, failed, log_attempt, timed_out
 from holdfast.work.process_state import ProcessState, keep_standard
 from holdfast.work.queues.route import Route
 from holdfast.work.session import ANY_QUEUE, StoreSession, granted
@@ -41,10 +42,10 @@ ENDED: Final = -1
 class Slot(Held):
     """A lease, and what works on it: the run, once its code was found, or the process of a job that runs alone.
 
-    `is_stray`: its job was settled but cannot be stopped; the loop does not wait for it.
+    `is_last`: its job has no retries left. `is_stray`: it was settled but cannot be stopped; the loop does not wait for it.
     """
 
-    __slots__ = ("current", "forked", "is_stray", "limit")
+    __slots__ = ("current", "forked", "is_last", "is_stray", "limit")
 
     def __init__(self, facts: JobFacts, worker: str, since: float, number: int) -> None:
         # All of it here: there is one for each job.
@@ -54,6 +55,7 @@ class Slot(Held):
         self.lease = facts.lease_ms / 1000
         self.number = number
         self.ends = run_end(facts, since) if facts.options else inf
+        self.is_last = facts.remaining <= 0
         self.lost = ""
         self.limit = self.ends - since
         self.current: Running | None = None
@@ -80,7 +82,9 @@ class Slot(Held):
         """Log that the job ended the thread that performed it; return its outcome."""
         log.warning("job %s ended its thread; the process is replaced after its other jobs", self.jid)
         reason = "the job ended its thread, as code in C can, so that nothing of it came back"
-        return failed(current.facts, "ThreadEnded", reason)
+        outcome = failed(current.facts, "ThreadEnded", reason)
+        log_attempt(current.facts, outcome)
+        return outcome
 
     def settled_itself(self) -> bool:
         """Whether the job has settled itself, so that a lease that is gone is no loss."""
@@ -123,6 +127,7 @@ class WorkerLoop(Generic[S]):
         self._outage = Outage(shard.gate)
         self._is_failing = False
         self._logs_calls = log.isEnabledFor(logging.DEBUG)
+        self._finished = finished_jobs()
         self._stopping = False
         self._left = settings.max_jobs or 1 << 60
         self._state: ProcessState | None = None
@@ -202,6 +207,8 @@ class WorkerLoop(Generic[S]):
     def _before_call(self) -> list[int]:
         """Note that a round trip begins. Return the slots that it settles."""
         settling, self._settling = self._settling, []
+        if settling and self._finished is not None:
+            self._finished.write()
         self._in_call = settling
         self._look = False
         self._lease_table.ask(self._session.sequence.number + 1)
@@ -252,8 +259,10 @@ class WorkerLoop(Generic[S]):
         del self.running[number]
         self._is_unchecked = True
         if slot.lost:
-            log.warning("job %s: %s; what it did is dropped", slot.jid, slot.lost)
-            outcome = slot.timed_out() if slot.lost == OVER else None
+            is_over = slot.lost == OVER
+            level = logging.ERROR if is_over and slot.is_last else logging.WARNING
+            log.log(level, "job %s: %s; its result is not recorded", slot.jid, slot.lost)
+            outcome = slot.timed_out() if is_over else None
         if outcome is None:
             self._lease_table.clear(number)
             self._free.append(number)
