@@ -4,7 +4,6 @@ import json
 import socket
 import socketserver
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,8 @@ from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from certificates import make_certificates
 
 
 class HttpReceiver:
@@ -175,16 +176,7 @@ class _Conversation:
 
 def certificates(directory: Path) -> tuple[ssl.SSLContext, Path]:
     """The context of a server named `localhost`, and the file of the authority that signed its certificate."""
-
-    def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], cwd=directory, check=True, capture_output=True, timeout=60)
-
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl("req", "-x509", *key, "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
-    (directory / "names").write_text("subjectAltName=DNS:localhost\n")
-    openssl("req", *key, "-subj", "/CN=server", "-keyout", "server.key", "-out", "server.csr")
-    signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names")
-    openssl("x509", "-req", "-in", "server.csr", *signed, "-out", "server.pem")
+    make_certificates(directory, "server")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(directory / "server.pem", directory / "server.key")
     return context, directory / "ca.pem"

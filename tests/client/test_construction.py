@@ -2,10 +2,8 @@
 
 import asyncio
 import os
-import shutil
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 import warnings
@@ -20,6 +18,7 @@ import redis.asyncio
 from sync_async import Sync, made_of
 
 import holdfast
+from certificates import make_self_signed
 from holdfast import AsyncClient, Client, StoreUnsupported, UnsupportedRedisVersionError, UsageError
 from holdfast.client.store_options import place_of, url_of_parts, url_with
 from holdfast.commands.queues import CountQueues, QueueNames
@@ -657,15 +656,10 @@ def test_valkey_is_asked_for_its_own_version_and_not_for_the_one_it_is_compatibl
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key and a certificate of this machine, in one file."""
-    program = shutil.which("openssl")
-    if program is None:
-        pytest.skip("openssl is not installed")
     directory = tmp_path_factory.mktemp("tls")
-    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", "key",
-             "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-out", "certificate"]  # fmt: skip
-    subprocess.run([program, *words], cwd=directory, capture_output=True, check=True)
+    certificate, key = make_self_signed(directory)
     both = directory / "both"
-    both.write_text((directory / "key").read_text() + (directory / "certificate").read_text())
+    both.write_text(key.read_text() + certificate.read_text())
     return both
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from certificates import make_certificates
 from holdfast.testing.store import ScratchStore, find_engine
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "security.md").read_text(encoding="utf-8")
@@ -27,23 +27,6 @@ app = holdfast.Client()
 def add(a: int, b: int = 1) -> int:
     return a + b
 """
-
-
-def openssl(directory: Path, *words: str) -> None:
-    subprocess.run(["openssl", *words], cwd=directory, check=True, capture_output=True, timeout=60)
-
-
-def make_certificates(directory: Path) -> None:
-    """An authority of our own, and what it signed: a server named `localhost`, and a client."""
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl(directory, "req", "-x509", *key, "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
-    (directory / "names").write_text("subjectAltName=DNS:localhost\n")
-    signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names")
-    for name in ("server", "client"):
-        openssl(
-            directory, "req", *key, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr"
-        )
-        openssl(directory, "x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem")
 
 
 class Secured:
@@ -64,10 +47,10 @@ class Secured:
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    if find_engine("redis") is None or shutil.which("openssl") is None:
-        pytest.skip("redis-server (with TLS) or openssl is not installed")
+    if find_engine("redis") is None:
+        pytest.skip("redis-server (with TLS) is not installed")
     made = Secured(tmp_path_factory.mktemp("tls"))
-    make_certificates(made.directory)
+    make_certificates(made.directory, "server", "client")
     with ScratchStore("redis", settings=made.settings) as store:
         store.ask("ACL", "SETUSER", "worker", "on", ">PASSWORD", "~*", "&*", "+@all")
         store.ask("ACL", "SETUSER", "default", "off")

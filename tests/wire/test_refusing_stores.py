@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from certificates import make_self_signed
 from holdfast import AsyncClient, Client, StoreFull, StoreUnavailable, StoreUnsupported
 from holdfast.testing.store import ScratchStore, find_engine
 
@@ -199,10 +200,7 @@ def test_a_sentinel_is_refused_at_once(tmp_path):
 
 
 def test_a_certificate_that_cannot_be_verified_is_refused_at_once(tmp_path):
-    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]
-    names = ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    subprocess.run([*words, *names], check=True, capture_output=True, timeout=60)
+    certificate, key = map(str, make_self_signed(tmp_path))
     files = ("--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate)
     with server(
         tmp_path, "--port", "0", "--tls-port", "{port}", *files, "--tls-auth-clients", "no", "--save", ""
