@@ -5,6 +5,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# What of the packages is installed: those that `make demo` needs, and all.
+USABLE := $(VENV)/.usable
 READY  := $(VENV)/.ready
 DIR    ?=
 ARGS   ?=
@@ -17,6 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export HOLDFAST_DIR := $(CURDIR)/.holdfast/store
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
+INSTALL = $(PYTHON) -m pip --python $(BIN)/python install --quiet --constraint constraints.txt --editable
 LOUD = printf '\033[1;31m%s\033[0m\n'
 
 .DEFAULT_GOAL := help
@@ -27,14 +30,18 @@ help: ## print this list
 
 setup: $(READY) ## make .venv and install everything into it
 
-$(READY): pyproject.toml constraints.txt
+$(USABLE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { $(LOUD) "holdfast needs Python 3.11 or newer: make PYTHON=python3.11 …"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m venv --without-pip $(VENV)
-	$(PYTHON) -m pip --python $(BIN)/python install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) '.[web]'
 	@touch $@
 
-demo: $(READY) ## run jobs over real files and kill a worker halfway (DIR=… for other files)
+$(READY): $(USABLE)
+	$(INSTALL) '.[dev]'
+	@touch $@
+
+demo: $(USABLE) ## run jobs over real files and kill a worker halfway (DIR=… for other files)
 	@HOLDFAST_DIR="$(CURDIR)/.holdfast/demo" $(BIN)/holdfast demo $(if $(DIR),"$(DIR)") $(ARGS)
 
 test: $(READY) ## run today's sample of the tests, TOGETHER=4 at a time (ARGS=… for pytest, HOLDFAST_SAMPLE=2026-11-23 or all)

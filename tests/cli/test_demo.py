@@ -46,7 +46,7 @@ def test_every_job_is_done_although_a_worker_was_killed_and_it_works_a_second_ti
         assert (result["put"], result["done"], result["failed"]) == (300, 300, 0)
         assert result["lost"] == result["returned"] >= 1
         assert result["twice"] >= result["lost"]
-        assert result["engine_rate"] > 0
+        assert min(result["engine_rate"], result["thread_rate"]) > 0
         assert not result["kept"]
         assert result["report"]["files"] == 300
         assert result["report"]["longest"][0]["longest"] == 299
@@ -64,10 +64,21 @@ def test_of_a_single_file_a_worker_is_killed_too_and_what_is_kept_is_named(tmp_p
     lines = dict(line.split(maxsplit=1) for line in ended.stdout.splitlines() if line[:1].isalpha())
     assert lines["lost"] == "1 job with the killed worker, 1 came back; 1 step ran twice"
     assert lines["speed"].startswith("0 files/s in ")
-    assert "jobs that do nothing" in lines["engine"]
-    kept = re.fullmatch(r"kept: (\S+) and the namespace demo of the store in (\S+)", lines["data"])
+    assert lines["rate"].endswith(
+        "with --pool process --workers 2: two at once, each of which waits for the disk"
+    )
+    assert "jobs/s that do nothing, with --pool thread --workers 2: twenty at once" in ended.stdout
+    kept = re.fullmatch(
+        r"kept: (\S+) and the namespace demo of the store in (\S+); look at it with: (.*)", lines["data"]
+    )
     assert kept is not None
+    shown = programs.run(
+        ["sh", "-c", kept[3].replace("holdfast", f"{sys.executable} -m holdfast")], timeout=60
+    )
+    assert (shown.returncode, "samples" in shown.stdout) == (0, True), shown.stderr
     assert (Path(kept[1]) / "diary.jsonl").exists()
+    for log in Path(kept[1]).glob("*.log"):
+        assert "uses the embedded store" not in log.read_text(), log
     with Client(embedded.ensure(tmp_path / "store").url, namespace="demo") as client:
         assert len(client.jobs.complete()) > 1
     embedded.stop(tmp_path / "store")

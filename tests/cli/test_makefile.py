@@ -23,8 +23,9 @@ def checkout(tmp_path: Path) -> Path:
         (programs / name).write_text(TELLER)
         (programs / name).chmod(0o755)
     shutil.copy(MAKEFILE, here)
-    for name in ("pyproject.toml", "constraints.txt", ".venv/.ready"):
+    for moment, name in enumerate(("pyproject.toml", "constraints.txt", ".venv/.usable", ".venv/.ready")):
         (here / name).touch()
+        os.utime(here / name, (10**9 + moment,) * 2)
     return here
 
 
@@ -46,3 +47,42 @@ def test_a_task_runs_its_program_with_a_store_in_the_checkout(
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split("|")[:-1] == [f"{checkout}/.holdfast/{store}", *words]
+
+
+WEB, DEV = ".[web]", ".[dev]"
+
+
+@pytest.mark.parametrize(
+    ("calls", "installed"),
+    [
+        ([["demo"], ["demo"]], [WEB]),
+        ([["demo"], ["test"], ["demo"], ["setup"]], [WEB, DEV]),
+        ([["test"], ["demo"]], [WEB, DEV]),
+        ([["setup"], ["setup", "demo"]], [WEB, DEV]),
+        ([["-j4", "demo", "test", "format-check", "setup"], ["-j4", "demo"]], [WEB, DEV]),
+    ],
+)
+def test_a_task_installs_what_it_needs_once(
+    checkout: Path, calls: list[list[str]], installed: list[str]
+) -> None:
+    for mark in (".usable", ".ready"):
+        (checkout / ".venv" / mark).unlink()
+    shutil.copy(checkout / ".venv" / "bin" / "pytest", checkout / ".venv" / "bin" / "ruff")
+    log = checkout / "installed"
+    python = checkout / "python3"
+    python.write_text(f'#!/bin/sh\nfor word; do :; done\n[ "$2" != pip ] || echo "$word" >> "{log}"\n')
+    python.chmod(0o755)
+    clean = {"PATH": os.environ["PATH"]}
+    for tasks in calls:
+        command = ["make", "--silent", "PYTHON=./python3", *tasks]
+        done = subprocess.run(command, cwd=checkout, env=clean, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    assert log.read_text().split() == installed
+
+
+def test_what_is_installed_is_installed_again_when_the_packages_change(checkout: Path) -> None:
+    (checkout / "pyproject.toml").touch()
+    asked = ["make", "--dry-run"]
+    for task, installed in (("demo", [WEB]), ("test", [WEB, DEV])):
+        done = subprocess.run([*asked, task], cwd=checkout, capture_output=True, text=True, timeout=60)
+        assert [extra for extra in (WEB, DEV) if f"--editable '{extra}'" in done.stdout] == installed

@@ -10,11 +10,11 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Final, Self
 
 import click
 
@@ -27,40 +27,43 @@ from holdfast.cli.output import counted, json_option, print_json
 from holdfast.errors import HoldfastError, JobFailed, StoreUnavailable, UsageError
 
 QUEUES = ("read", "measure", "report")
+IDLE_QUEUES: Final = {"process": "report", "thread": "engine"}
+"""The queue of the jobs that do nothing, for each pool that is measured."""
+PROCESSES = 2
 HEARTBEAT, GRACE = 2, 1
 TICK = 0.05
 PATIENCE = 60.0
 """Seconds without progress after which the run fails."""
 ENGINE_JOBS, ENGINE_SECONDS = 2000, 2.0
-"""How many jobs that do nothing measure the engine, and for how long at most."""
+"""How many jobs that do nothing measure each pool, and for how long at most."""
 MOST_RUNS = 8
 
 
 class Worker:
     """A `holdfast worker` in a session of its own, so that it can be killed as a whole."""
 
-    def __init__(self, name: str, url: str, namespace: str, directory: Path) -> None:
+    def __init__(
+        self, name: str, url: str, namespace: str, directory: Path, queues: Sequence[str], pool: str
+    ) -> None:
         self.name = name
         self.log = directory / f"{name}.log"
-        words = [
-            sys.executable,
-            "-m",
-            "holdfast.cli.main",
-            "worker",
-            "--quiet",
-            "--workers",
-            "2",
-            "--name",
-            name,
-        ]
-        words += ["--url", url, "--namespace", namespace, "--import", demo_jobs.__name__]
+        words = [sys.executable, "-m", "holdfast.cli.main", "worker", "--quiet"]
+        words += ["--workers", str(PROCESSES), "--name", name, "--pool", pool]
+        words += ["--import", demo_jobs.__name__]
         # The sandboxes of its jobs lie beside its log, not in the current directory.
         words += ["--workdir", str(directory)]
-        for queue in (*reversed(QUEUES), demo_web.QUEUE):  # the last step first
+        for queue in queues:
             words += ["--queue", queue]
+        # By variables, so that the client of the jobs has the same store.
+        place = {"HOLDFAST_URL": url, "HOLDFAST_NAMESPACE": namespace}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, **place},
             )
 
     def signal(self, number: signal.Signals) -> None:
@@ -133,15 +136,14 @@ class Run:
             for number, path in enumerate(files)
         )
         began = time.monotonic()
-        self.workers = [
-            Worker(name, self.url, self.namespace, self.directory) for name in ("first", "second")
-        ]
+        steps = (*reversed(QUEUES), demo_web.QUEUE)  # the last step first
+        self.workers = [self._worker(name, steps, "process") for name in ("first", "second")]
         self._watch(len(files), jids[middle], screen)
         seconds = time.monotonic() - began
-        screen.line("measuring the engine with jobs that do nothing")
-        engine_rate = self._engine_rate()
+        screen.line("measuring with jobs that do nothing")
+        rates = self._rates()
         screen.line("reporting")
-        result = self._result(jids, seconds, self._report(), engine_rate)
+        result = self._result(jids, seconds, self._report(), rates)
         demo_web.fill(self.client, str(self.directory))
         self._succeeded = result["done"] == result["put"]
         result["kept"] = self._keep or not self._succeeded
@@ -200,14 +202,29 @@ class Run:
         lost = self.diary.lost(worker.name, self.killed_at)
         screen.killed(worker.name, worker.process.pid, lost, HEARTBEAT + GRACE)
 
-    def _engine_rate(self) -> float:
-        """Return how many jobs that do nothing are put and run in a second, by the worker that is left."""
-        queue, klass = self.client.queues["report"], f"{demo_jobs.__name__}.nothing"
+    def _worker(self, name: str, queues: Sequence[str], pool: str) -> Worker:
+        return Worker(name, self.url, self.namespace, self.directory, queues, pool)
+
+    def _rates(self) -> dict[str, float]:
+        """Return how many jobs that do nothing each pool runs in a second: the worker that is left, and one with threads."""
+        self.workers.append(self._worker("threads", [IDLE_QUEUES["thread"]], "thread"))
+        for queue in IDLE_QUEUES.values():  # until both workers take jobs
+            self._rate(queue, PROCESSES, PATIENCE)
+        return {
+            pool: round(self._rate(queue, ENGINE_JOBS, ENGINE_SECONDS), 1)
+            for pool, queue in IDLE_QUEUES.items()
+        }
+
+    def _rate(self, name: str, count: int, most: float) -> float:
+        """Put `count` jobs that do nothing, and return how many of them were done in a second, after at most `most` seconds."""
+        queue, klass = self.client.queues[name], f"{demo_jobs.__name__}.nothing"
         before, began = queue.tallies()["completed"], time.monotonic()
         job: tuple[str, dict[str, Any]] = (klass, {"args": [], "kwargs": {}})
-        jids = queue.put_many([job] * ENGINE_JOBS)
+        jids = queue.put_many([job] * count)
         done, seconds = 0, 0.0
-        while done < ENGINE_JOBS and seconds < ENGINE_SECONDS:
+        while done < count and seconds < most:
+            for worker in self.workers:
+                worker.check()
             time.sleep(TICK / 5)
             done, seconds = queue.tallies()["completed"] - before, time.monotonic() - began
         self.client.bulk_cancel(jids)
@@ -223,7 +240,7 @@ class Run:
         return dict(json.loads(found))
 
     def _result(
-        self, jids: list[str], seconds: float, report: dict[str, Any], engine_rate: float
+        self, jids: list[str], seconds: float, report: dict[str, Any], rates: dict[str, float]
     ) -> dict[str, Any]:
         self.diary.read()
         states = [job.state for job in self.client.jobs.get(*jids)]
@@ -241,7 +258,8 @@ class Run:
             "data": str(self._store),
             "namespace": self.namespace,
             "run": str(self.directory),
-            "engine_rate": round(engine_rate, 1),
+            "engine_rate": rates["process"],
+            "thread_rate": rates["thread"],
         }
 
 

@@ -1,6 +1,7 @@
 """What the demo prints: a live bar on a terminal, a few lines elsewhere, and the report."""
 
 import json
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -169,11 +170,16 @@ def print_report(result: Mapping[str, Any]) -> None:
     click.echo(f"lost       {counted(result['lost'], 'job')} with the killed worker, {result['returned']} came back; "
                f"{counted(result['twice'], 'step')} ran twice")  # fmt: skip
     click.echo(
-        f"speed      {result['rate']:,.0f} files/s in {result['seconds']} s, limited by reading each file twice, by the diary of the "
-        f"run, and by waiting for the leases of the killed worker"
+        f"speed      {result['rate']:,.0f} files/s in {result['seconds']} s: two jobs a file, each read and noted in the diary of "
+        f"the run; a process takes its next job when the disk has the end of the last; and the leases of the killed worker had to end"
     )
     click.echo(
-        f"engine     {result['engine_rate']:,.0f} jobs/s with jobs that do nothing, on the worker that was left"
+        f"rate       {result['engine_rate']:,.0f} jobs/s that do nothing, with --pool process --workers 2: two at once, each of which "
+        f"waits for the disk"
+    )
+    click.echo(
+        f"           {result['thread_rate']:,.0f} jobs/s that do nothing, with --pool thread --workers 2: twenty at once, which share "
+        f"calls and writes to the disk"
     )
     click.echo(f"data       {_data_of(result)}")
     for group, count in result["failures"].items():
@@ -181,9 +187,9 @@ def print_report(result: Mapping[str, Any]) -> None:
 
 
 def _data_of(result: Mapping[str, Any]) -> str:
-    """Return what is left of the run, where, and why."""
+    """Return what is left of the run, and where."""
+    store, namespace = result["data"], result["namespace"]
     if result["kept"]:
-        return (
-            f"kept: {result['run']} and the namespace {result['namespace']} of the store in {result['data']}"
-        )
-    return f"removed; the embedded store stays: programs find it with HOLDFAST_DIR={result['data']}"
+        look = f"HOLDFAST_DIR={shlex.quote(store)} holdfast stats --namespace {namespace}"
+        return f"kept: {result['run']} and the namespace {namespace} of the store in {store}; look at it with: {look}"
+    return f"jobs and files of the run are removed; the embedded store stays in {store}"
