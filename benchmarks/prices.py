@@ -21,7 +21,7 @@ NO_ROOT_READ: Patch = {
     ),
 }
 NO_WAIT_SAMPLE: Patch = {
-    "function M.waited(at, queue, samples)\n": "function M.waited(at, queue, samples)\n  do return end\n",
+    "function M.waited(ctx, queue, samples)\n": "function M.waited(ctx, queue, samples)\n  do return end\n",
 }
 WIDER_HEADER: Patch = {'"<BHhHhhBI6': f'"<BHhHhhB{"x" * 10}I6'}  # wherever a header is packed or unpacked
 ESTIMATES = {

@@ -1,10 +1,13 @@
 """That the benchmarks run; what they measure is for people to read, and never asserted."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from holdfast.core.library import library
 
 REPO = Path(__file__).resolve().parents[1]
 
@@ -24,6 +27,13 @@ def test_a_benchmark_measures_the_core_and_prints_its_table() -> None:
     assert "valkey: lifecycle, batch 100" in answer.stdout
     assert "figures missed" in answer.stdout
     assert (results.read_bytes() if results.exists() else b"") == before, "a quick look writes no results"
+
+
+@pytest.mark.parametrize("name", ["NO_ROOT_READ", "NO_WAIT_SAMPLE", "WIDER_HEADER"])
+def test_what_the_core_is_measured_without_is_found_in_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(REPO))
+    prices = importlib.import_module("benchmarks.prices")
+    assert prices.patched(library().text, getattr(prices, name), "changed") != library().text
 
 
 def test_a_benchmark_that_does_not_exist_is_refused() -> None:
