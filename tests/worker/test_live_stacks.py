@@ -9,21 +9,26 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
+import msgspec
 import pytest
 from worker_kit import until
 
+import holdfast
 from holdfast import AsyncClient, JobNotFound
 from holdfast.cli.main import run
-from holdfast.client.stacks import LiveStack
-from holdfast.commands.workers import WorkerAsk
+from holdfast.client.stacks import Answer, LiveStack
+from holdfast.commands.workers import WorkerAnswer, WorkerAsk
 from holdfast.errors import WrongState
 from holdfast.work.observe.stacks import Dumped, stack_of_job
+from holdfast.work.parent.messages import StoreMessage, StoreMessages
 
 SITES = """
 import os
-from chores import app, await_for, note, wait_for
+from chores import HERE, app, await_for, note, wait_for
 
 
 def inner_wait(name):
@@ -50,6 +55,17 @@ async def inner_await(name):
 @app.job(queue="q")
 async def awaiting(name: str) -> None:
     await inner_await(name)
+
+
+@app.job(queue="q")
+def busy(name: str) -> None:
+    note(f"begin {name}")
+    while not (HERE / "gate").exists():
+        spin(3)
+
+
+def spin(depth):
+    return spin(depth - 1) if depth else sum(range(2000))
 
 
 class Klass:
@@ -112,6 +128,38 @@ def test_the_stack_of_a_running_job_is_its_own_code_innermost_last(site: Any, po
             (site.here / "gate").unlink()
     site.open()
     until(lambda: not site.client.workers["w-0"]["jobs"], "all have ended")
+
+
+@pytest.mark.parametrize("pool", ["serial", "thread", "asyncio"])
+def test_a_process_whose_threads_run_survives_any_number_of_requests(site: Any, pool: str) -> None:
+    """A thread that read the stack of another one, which changes meanwhile, would crash it."""
+    worker = site.start(pool, "-m", "sites", "-n", "w")
+    count = 1 if pool == "serial" else 4
+    jids = [put(site, "sites.busy", f"it{number}") for number in range(count)]
+    until(lambda: len(site.notes("begin")) == count, "all run", 60)
+    for number in range(200):
+        assert "in busy" in str(site.client.jobs.stack(jids[number % count], 30))
+    site.open()
+    until(lambda: all(site.state(jid) == "complete" for jid in jids), "they end", 60)
+    assert {site.job(jid).attempts for jid in jids} == {1}
+    assert worker.process.poll() is None
+
+
+def test_a_request_that_was_sent_before_its_worker_listened_is_sent_again(site: Any) -> None:
+    site.q.put("sites.plain", {"kwargs": {"name": "it"}})
+    held = site.q.pop()
+    client = holdfast.Client(site.url, namespace=site.namespace, hostname=held.worker_name)
+    with closing(client), ThreadPoolExecutor(1) as beside:
+        found = beside.submit(site.client.jobs.stack, held.jid, 30)
+        sent: list[StoreMessage] = []
+        listening = StoreMessages(client, [held.worker_name])
+        until(lambda: client.database.pubsub_channels(f"{client.root}e:s:*"), "it waits for a reply")
+        assert not found.done()
+        assert listening.open() >= 0
+        until(lambda: sent.extend(listening.read()) or sent, "the request comes again")
+        client.run(WorkerAnswer(sent[0].question, msgspec.json.encode(Answer(stack="here"))))
+        assert str(found.result(30)) == "here"
+        listening.close()
 
 
 def test_the_stack_of_a_job_whose_earlier_tries_were_killed_is_that_of_its_living_process(site: Any) -> None:

@@ -18,6 +18,8 @@ from holdfast.settings import check_name, check_seconds
 from holdfast.wire.plans import Runner
 
 PATIENCE: Final = 5.0
+AGAIN: Final = 0.2
+"""Seconds until a request that no worker has received is sent again: one that has just begun may not listen yet."""
 LONGEST: Final = 3600.0
 UNDER_WAY: Final = ("running", "stalled")
 
@@ -71,10 +73,13 @@ class _Request:
         return WorkerAsk(facts.worker, self.jid, self._name)
 
     def left(self) -> float:
-        """Return the seconds left to wait. Raises TimeoutError when there are none."""
+        """Return the seconds to wait for a reply, before the request is sent again if nobody has received it.
+
+        Raises TimeoutError when the time is over.
+        """
         left = self._until - monotonic()
         if left > 0:
-            return left
+            return left if self.receivers else min(left, AGAIN)
         why = "" if self.receivers else ": no worker of that name listens; was the job popped by hand?"
         raise TimeoutError(
             f"worker {self._worker} did not report within {self._timeout:g} s where job {self.jid} is{why}"
@@ -101,8 +106,9 @@ def _ask(client: AnyClient, jid: str, timeout: float) -> LiveStack:
     request = _Request(client, jid, timeout)
     with closing(client.link.listener()) as listener:
         listener.subscribe(request.channel)
-        request.receivers = client.run(request.of(client.run(JobGet((request.jid,)))))
         while True:
+            if not request.receivers:
+                request.receivers = client.run(request.of(client.run(JobGet((request.jid,)))))
             message = listener.receive(request.left())
             if message is not None:
                 return request.read(message)
@@ -113,10 +119,10 @@ async def _ask_async(client: AnyClient, jid: str, timeout: float) -> LiveStack:
     listener = client.link.listener()
     try:
         await listener.subscribe(request.channel)
-        request.receivers = await client.run(request.of(await client.run(JobGet((request.jid,)))))
         while True:
-            left = request.left()
-            message = await listener.receive(left)
+            if not request.receivers:
+                request.receivers = await client.run(request.of(await client.run(JobGet((request.jid,)))))
+            message = await listener.receive(request.left())
             if message is not None:
                 return request.read(message)
             await asyncio.sleep(0)

@@ -1,10 +1,13 @@
 """Requests for the stack of a job: the memory that the processes of a worker share for them, and the replies.
 
 The process that gets a request writes it into that memory and sends `SIGNAL` to the process that runs the job. There the
-interpreter's fault handler first writes the stacks of all threads into a file, whatever they are stuck in; then, as soon as Python
-code can run, the stack of the job itself is written. Processes without a handler ignore that signal.
+interpreter's fault handler first writes the stack of the thread that received it into a file, whatever that is stuck in; then, as soon
+as Python code can run, the stack of the job itself is written. Where no Python code can run, each thread of that process gets the
+signal, and writes its own stack: a thread that read the stack of another one that runs would crash the process. Processes without
+a handler ignore that signal.
 """
 
+import ctypes
 import faulthandler
 import fcntl
 import logging
@@ -15,9 +18,11 @@ import struct
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from math import inf
+from pathlib import Path
 from time import monotonic
 from types import FrameType
 from typing import Final, NamedTuple
@@ -26,6 +31,7 @@ import msgspec
 
 from holdfast.client.stacks import Answer
 from holdfast.commands.workers import WorkerAnswer
+from holdfast.wire.waiting import sleep
 from holdfast.work.observe.stacks import Dumped, stack_of_job
 from holdfast.work.parent.calls import StoreCalls, log_failure, run
 from holdfast.work.parent.messages import StoreMessage
@@ -44,6 +50,11 @@ _REPLY_AT: Final = 224
 _TEXT_AT: Final = _REPLY_AT + _REPLY.size
 _ROWS_AT: Final = _TEXT_AT + MOST_TEXT
 _ROWS: Final = 128
+_MOST_THREADS: Final = 128
+_BETWEEN: Final = 0.001
+"""Seconds between the signals to two threads of a process: what both write at one moment may be lost."""
+_tgkill: Final[Callable[[int, int, int], int] | None] = getattr(ctypes.CDLL(None), "tgkill", None)
+"""Send a signal to one thread of a process; None where the system has no such function."""
 _FAR: Final = 256  # jobs that close what they did not open, and open something else, seldom come so far
 
 
@@ -60,6 +71,7 @@ class Board:
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, _ROWS_AT + _ROWS * _ROW.size)
         self._number = 0
+        self._asked: list[int] = []
         with tempfile.TemporaryFile() as file:
             try:
                 self._dump = fcntl.fcntl(file.fileno(), fcntl.F_DUPFD_CLOEXEC, _FAR)
@@ -77,7 +89,7 @@ class Board:
         """Handle requests in this process and in those forked from it. Call it in the main thread."""
         if threading.current_thread() is threading.main_thread():
             signal.signal(SIGNAL, self._on_signal)
-            faulthandler.register(SIGNAL, self._dump, all_threads=True, chain=True)
+            faulthandler.register(SIGNAL, self._dump, all_threads=False, chain=True)
 
     def stop_listening(self) -> None:
         """Handle no more requests in this process."""
@@ -118,8 +130,18 @@ class Board:
         _JID.pack_into(self._page, _JID_AT, len(name), name)
         _NUMBER.pack_into(self._page, 0, self._number)
         # The processes of earlier tries of the job have left rows too.
-        if not sum(_signalled(forked) for forked in self._forked_for(name)):
-            _signalled(pid)
+        self._asked = [forked for forked in self._forked_for(name) if _signalled(forked)]
+        if not self._asked and _signalled(pid):
+            self._asked = [pid]
+
+    def ask_threads(self) -> None:
+        """Have the other threads of the processes that were asked write their stacks too, of processes where no Python code can run."""
+        if _tgkill is None:
+            return
+        for pid in self._asked:
+            for thread in _threads_of(pid):
+                _tgkill(pid, thread, int(SIGNAL))
+                sleep(_BETWEEN)
 
     def reply(self) -> Reply | None:
         """Return the reply, None if there is none yet."""
@@ -139,11 +161,22 @@ class Board:
 
 
 def _signalled(pid: int) -> bool:
+    """Send the signal to the first thread of a process: one to the process may be taken by any thread. Return whether it exists."""
+    if _tgkill is not None:
+        return bool(_tgkill(pid, pid, int(SIGNAL)) == 0)
     try:
         os.kill(pid, SIGNAL)
     except (ProcessLookupError, PermissionError):
         return False
     return True
+
+
+def _threads_of(pid: int) -> list[int]:
+    """The threads of a process but the first one, whose number is that of the process; none where the system does not list them."""
+    with suppress(OSError):
+        names = sorted(int(one.name) for one in Path(f"/proc/{pid}/task").iterdir())
+        return [number for number in names if number != pid][:_MOST_THREADS]
+    return []
 
 
 class _Shared:
@@ -198,6 +231,7 @@ class Asking:
         self._board = board
         self._waiting: deque[StoreMessage] = deque()
         self._asked: StoreMessage | None = None
+        self._has_asked_threads = False
         self._pid = 0
         self._until = 0.0
         self._look_at = inf
@@ -210,6 +244,8 @@ class Asking:
 
     def _take(self, question: StoreMessage) -> None:
         names = (question.question, question.jid)
+        if question == self._asked or question in self._waiting:
+            return  # it was sent again: in a cluster nobody counts who receives it on another node
         if len(self._waiting) < MOST_WAITING and all(
             0 < len(name.encode()) <= LONGEST_NAME for name in names
         ):
@@ -239,7 +275,11 @@ class Asking:
         if not self._pid:
             self._send(asked, Answer(asked.worker, problem=f"{asked.worker} has no process just now"))
             return
-        self._asked, self._until = asked, now + PATIENCE
+        stack = stack_of_job(asked.jid) if self._pid == os.getpid() else None
+        if stack:  # of a thread of this process, which needs no signal
+            self._send(asked, Answer(asked.worker, self._pid, stack[-MOST_TEXT:]))
+            return
+        self._asked, self._has_asked_threads, self._until = asked, False, now + PATIENCE
         self._board.ask(asked.jid, self._pid)
 
     def _found(self, asked: StoreMessage, now: float) -> Answer | None:
@@ -249,6 +289,10 @@ class Asking:
         if reply is not None and reply.stack:
             return Answer(asked.worker, reply.pid, reply.stack)
         stacks = [] if reply is not None else Dumped(self._board.dump()).of_jobs()
+        if reply is None and not stacks and not self._has_asked_threads:
+            self._has_asked_threads = True
+            self._board.ask_threads()
+            return None
         if stacks:
             return Answer(asked.worker, self._pid, "\n\n".join(stacks)[-MOST_TEXT:], STUCK)
         if reply is None and now < self._until + LONGEST_WAIT - PATIENCE:

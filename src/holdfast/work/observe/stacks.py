@@ -140,12 +140,12 @@ def _inwards(waiting: Any) -> list[Place]:
 
 
 class Dumped:
-    """What the interpreter's fault handler wrote of a process: the stack of each thread, even where no code of ours can run."""
+    """What the interpreter's fault handler wrote of a process: stacks of its threads, even where no code of ours can run."""
 
     def __init__(self, text: str) -> None:
         self.threads: list[list[tuple[str, int, str]]] = []
         for line in text.splitlines():
-            if line.startswith(("Thread ", "Current thread ")):
+            if line.startswith(("Thread ", "Current thread ", "Stack ")):
                 self.threads.append([])
             elif line.startswith('  File "') and self.threads:
                 place = _read(line)

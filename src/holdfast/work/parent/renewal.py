@@ -128,6 +128,7 @@ class StuckChildren:
 
     def _dump(self, child: Supervised) -> Dumped:
         self._board.ask("-", child.pid)
+        self._board.ask_threads()
         end, text = monotonic() + DUMPING, ""
         while monotonic() < end:
             sleep(0.01)
