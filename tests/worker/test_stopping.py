@@ -107,12 +107,16 @@ async def callback() -> None:
 """
 
 
-def test_an_async_job_unwinds_when_the_order_to_end_comes_between_two_of_its_steps(shop):
+@pytest.mark.parametrize("of_one", ["process", "fork"])
+def test_an_async_job_unwinds_when_the_order_to_end_comes_between_two_of_its_steps(shop, of_one):
     """There asyncio logs what a signal handler raises, and goes on."""
     (shop.here / "callback.py").write_text(CALLBACK)
-    shop.start("process", "--import", "callback")
+    worker = shop.start(of_one, "--import", "callback")
     shop.q.put("callback", {"args": []})
     until(lambda: shop.notes("unwound"), "it unwinds")
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    assert "Traceback" not in worker.said()
 
 
 def test_a_signal_to_the_whole_group_unwinds_each_job_and_requeues_it(shop, pool, interrupt):

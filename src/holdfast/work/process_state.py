@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from contextvars import copy_context
 from datetime import datetime
 from inspect import CORO_CLOSED, getcoroutinestate
@@ -27,7 +28,7 @@ from holdfast.core.library import VERSION
 from holdfast.work import signals
 from holdfast.work.middleware.limits import memory_used
 from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import UNWIND, start_without_signals
+from holdfast.work.signals import UNWIND, Terminated, start_without_signals
 
 log = logging.getLogger("holdfast")
 
@@ -187,6 +188,47 @@ def run_on(runner: asyncio.Runner, coroutine: Coroutine[Any, Any, Any]) -> Any:
         else:
             raise
     return ended[0]
+
+
+class CoroutineRunner:
+    """Runs coroutines of jobs to their ends, one after the other, on an event loop of the thread that `run` is called in."""
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+        self._is_terminated = False
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine to its end. Raises Terminated when a signal handler has raised it, after the coroutine was unwound."""
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+            self._runner.get_loop().set_exception_handler(self._on_loop_error)
+        try:
+            return run_on(self._runner, coroutine)
+        except asyncio.CancelledError:
+            if self._is_terminated:
+                raise Terminated from None
+            raise
+        except KeyboardInterrupt:
+            # The coroutine was left where it was: it is cancelled with its loop, and unwinds. Later jobs get another
+            # loop, even if a second interrupt ends this early.
+            runner, self._runner = self._runner, None
+            runner.close()
+            raise
+
+    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Unwind the job when Terminated was raised between two of its steps, where asyncio would only log it."""
+        if isinstance(context.get("exception"), Terminated):
+            self._is_terminated = True
+            for task in asyncio.all_tasks(loop):
+                task.cancel()
+        else:
+            loop.default_exception_handler(context)
+
+    def close(self) -> None:
+        """End the event loop; what still runs on it is cancelled."""
+        if self._runner is not None:
+            with suppress(OSError):  # a job closed its descriptors
+                self._runner.close()
 
 
 class ProcessState:

@@ -2,14 +2,13 @@
 anything else.
 """
 
-import asyncio
 import logging
 import os
 import signal
 import struct
 import sys
 from collections.abc import Coroutine
-from contextvars import copy_context
+from contextlib import closing
 from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
@@ -27,7 +26,7 @@ from holdfast.work.observe.board import note_forked
 from holdfast.work.observe.ledger import count_as_forked
 from holdfast.work.performing.outcome import Outcome, given_back
 from holdfast.work.performing.surroundings import Surroundings, make_performer
-from holdfast.work.process_state import keep_standard
+from holdfast.work.process_state import CoroutineRunner, keep_standard
 from holdfast.work.processes import die_with, lead_group, send_rest
 from holdfast.work.queues.route import Route
 from holdfast.work.session import StoreSession
@@ -179,8 +178,8 @@ def _settle_in(parent: int) -> None:
 
 
 def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    with asyncio.Runner() as runner:
-        return runner.run(coroutine, context=copy_context())
+    with closing(CoroutineRunner()) as runner:
+        return runner.run(coroutine)
 
 
 def _settle(assignment: Assignment, outcome: Outcome) -> None:

@@ -1,11 +1,9 @@
 """One slot in the thread of the loop: the pool `serial`, and the children of the pools `process` and `fork`."""
 
-import asyncio
 import logging
 import select
 import signal
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
 from math import inf
 from time import monotonic
 from typing import Any, Final
@@ -20,9 +18,9 @@ from holdfast.work.performing.outcome import Outcome, gives_back
 from holdfast.work.performing.surroundings import Surroundings, make_performer
 from holdfast.work.pools.blocking import BlockingLoop
 from holdfast.work.pools.loop import BlockingSlot
-from holdfast.work.process_state import run_on
+from holdfast.work.process_state import CoroutineRunner
 from holdfast.work.session import ANY_QUEUE, longer
-from holdfast.work.signals import Handler, Handlers, Stop, Terminated, worker_handlers
+from holdfast.work.signals import Handler, Handlers, Stop, worker_handlers
 
 log = logging.getLogger("holdfast")
 
@@ -33,8 +31,7 @@ class Inline:
     """A crew of one: the loop itself runs each job."""
 
     def __init__(self) -> None:
-        self._runner: asyncio.Runner | None = None
-        self._is_terminated = False
+        self._runner = CoroutineRunner()
 
     def start(self, slot: BlockingSlot, work: Callable[[], None]) -> None:
         """Do `work` now."""
@@ -45,30 +42,7 @@ class Inline:
 
     def run_coroutine(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine to its end."""
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-            self._runner.get_loop().set_exception_handler(self._on_loop_error)
-        try:
-            return run_on(self._runner, coroutine)
-        except asyncio.CancelledError:
-            if self._is_terminated:
-                raise Terminated from None
-            raise
-        except KeyboardInterrupt:
-            # The coroutine was left where it was: it is cancelled with its loop, and unwinds. Later jobs get another
-            # loop, even if a second interrupt ends this early.
-            runner, self._runner = self._runner, None
-            runner.close()
-            raise
-
-    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Unwind the job when Terminated was raised between two of its steps, where asyncio would only log it."""
-        if isinstance(context.get("exception"), Terminated):
-            self._is_terminated = True
-            for task in asyncio.all_tasks(loop):
-                task.cancel()
-        else:
-            loop.default_exception_handler(context)
+        return self._runner.run(coroutine)
 
     lift = staticmethod(beside_the_loop)
 
@@ -87,9 +61,7 @@ class Inline:
 
     def close(self) -> None:
         """End the event loop."""
-        if self._runner is not None:
-            with suppress(OSError):  # a job closed its descriptors
-                self._runner.close()
+        self._runner.close()
 
 
 class SerialLoop(BlockingLoop):
