@@ -115,6 +115,8 @@ def test_the_process_that_calls_the_store_is_replaced_when_it_dies(shop):
     [before] = callers(worker)
     os.kill(before, signal.SIGKILL)
     until(lambda: callers(worker) and callers(worker) != [before], "another one has begun")
+    line = f"process {before}, which calls the store, has ended; it is replaced"
+    assert worker.said().count(line) == 1
     ends = shop.job(handle.jid).expires_at
     until(lambda: shop.job(handle.jid).expires_at > ends + 1.5, "it renews the lease")
     shop.open()
@@ -126,6 +128,7 @@ def test_the_process_that_calls_the_store_is_replaced_when_it_dies(shop):
     worker.signal(signal.SIGTERM)
     assert worker.wait() == 0
     assert list(shop.client.workers) == []
+    assert worker.said().count("which calls the store") == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -156,6 +156,8 @@ class StoreCalls:
         while (frame := _cut(self._in)) is not None:
             self._take(*pickle.loads(frame))
         if not received:
+            if self._pid:
+                log.warning("process %d, which calls the store, has ended; it is replaced", self._pid)
             self._lose()
 
     def wait(self, end: float) -> None:
