@@ -81,6 +81,8 @@ class OperatorModel(PeopleModel):
 
     def act_fail(self, job: Job, queue: str) -> str:
         """A job that was put to work again and did not run fails as it did before, and counts for that day."""
+        if job.state == "running":
+            return self.fail_stalled(job)
         self.expect(job, "waiting", "throttled")
         if job.failure is None or not self.failed_last(job):
             raise No("HF_WRONG_STATE")
@@ -96,6 +98,16 @@ class OperatorModel(PeopleModel):
         if day and day.failures:
             day.failed += 1
         return before
+
+    def fail_stalled(self, job: Job) -> str:
+        """A job whose lease has ended fails where it is, as if that loss were one too many; nothing is paid for it."""
+        if job.end > self.now:
+            raise No("HF_WRONG_STATE")
+        by = f"(worker {job.worker}, attempt {job.attempts})"
+        self.end_lease(job)
+        message = f"lease expired {by}; failed by an operator"
+        self.fail_job(job, "failed", f"{job.queue}-Lost", message, "")
+        return job.queue
 
     @staticmethod
     def failed_last(job: Job) -> bool:
