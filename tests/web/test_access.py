@@ -13,6 +13,7 @@ from starlette.requests import HTTPConnection
 from starlette.testclient import TestClient
 
 from holdfast import Client, UsageError
+from holdfast.testing.store import ScratchStore
 from holdfast.web import User, auth, create_app
 from holdfast.web.credentials import (
     TRIES,
@@ -25,6 +26,7 @@ from holdfast.web.credentials import (
 )
 from holdfast.web.gate import is_cross_site
 from holdfast.web.sessions import Sessions
+from web_process import serving
 
 Browse = Callable[..., TestClient]
 PAUSE = "/api/v1/queues/pause"
@@ -249,6 +251,36 @@ def test_who_logs_out_is_logged_out_also_where_the_cookie_was_copied_to_and_afte
         assert browser.get("/api/v1/queues", headers=copied).status_code == 401
         assert browser.get("/api/v1/queues", headers=other).status_code == 200
     assert ended.stat().st_mode & 0o077 == 0
+
+
+def test_a_live_stream_ends_when_its_user_logs_out_or_is_removed(
+    store: ScratchStore, namespace: str, tmp_path: Path
+) -> None:
+    users, line = tmp_path / "users", "{0}:viewer:{1}".format
+    lines = [line(name, hash_token(name)) for name in ("ada", "robot", "stays")]
+    users.write_text("\n".join(lines))
+    users.chmod(0o600)
+    words = ["--auth", "bearer", "--users", str(users)]
+    with (
+        serving(store.url, namespace, tmp_path / "web", *words) as (address, _),
+        httpx.Client(base_url=address, headers={"Sec-Fetch-Site": "same-origin"}, timeout=60) as browser,
+    ):
+        assert browser.post("/login", data={"token": "ada"}).status_code == 303
+        with (
+            browser.stream("GET", "/live") as of_session,
+            browser.stream("GET", "/live", headers={"Authorization": "Bearer robot"}) as of_robot,
+            browser.stream("GET", "/live", headers={"Authorization": "Bearer stays"}) as other,
+        ):
+            read = [(one, one.iter_lines()) for one in (of_session, of_robot, other)]
+            assert [next(part) for _, part in read] == ["event: tick"] * 3
+            began = time.monotonic()
+            assert browser.post("/logout").status_code == 303
+            assert "event: bye" in list(read[0][1])
+            users.write_text("\n".join(lines[::2]))
+            assert "event: bye" in list(read[1][1])
+            assert time.monotonic() - began < 30
+            # That of another user lasts: it is alive after both have ended.
+            assert next(part for part in read[2][1] if part.startswith(":")) == ": still here"
 
 
 def test_pages_have_a_button_to_log_out_where_there_is_a_session(browse: Browse, client: Client) -> None:

@@ -252,9 +252,12 @@ class Faces:
                 await self.site.hub.snapshot(int(since) if since.isdecimal() and len(since) < 16 else 0)
             )
         headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
-        return StreamingResponse(
-            self.site.hub.events(ctx.user.name), media_type="text/event-stream", headers=headers
-        )
+        events = self.site.hub.events(ctx.user.name, lambda: self._may_watch(ctx))
+        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+    async def _may_watch(self, ctx: Context) -> bool:
+        """Return whether the user of a live stream still exists, with the role that it began with."""
+        return await self.auth.user(ctx.request) == ctx.user
 
     async def _openapi(self, ctx: Context) -> Response:
         return JSONResponse(ctx.description)

@@ -6,7 +6,7 @@ One poller and one subscription of the store for all that watch; both end when n
 import asyncio
 import json
 import random
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -36,6 +36,8 @@ _IDLE: Final = 10.0
 _LONGEST: Final = 300.0
 """Seconds after which a stream ends by itself, so that a server can stop; browsers connect again."""
 _PULSE: Final = 15.0
+_RECHECK: Final = 3.0
+"""Seconds between two checks of whether the user of a stream may still see it: a session may have ended."""
 _MOST_STREAMS: Final = 1000
 _GATHERED: Final = 0.25
 """Seconds for which reports about messages of topics are gathered."""
@@ -141,17 +143,20 @@ class Hub:
         """Let there be fewer streams at once than otherwise."""
         self._places.most = min(self._places.most, most)
 
-    async def events(self, who: str) -> AsyncGenerator[bytes]:
-        """Yield the stream of one browser of a user, as server-sent events; a user who has too many gets none."""
+    async def events(self, who: str, may_watch: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
+        """Yield the stream of one browser of a user, as server-sent events; a user who has too many gets none.
+
+        It ends within seconds when `may_watch` returns False.
+        """
         try:
             with self._places.taken(who):
-                async with aclosing(self._events()) as events:
+                async with aclosing(self._events(may_watch)) as events:
                     async for event in events:
                         yield event
         except AllTaken:
             yield _event("bye", {"after": 30})
 
-    async def _events(self) -> AsyncGenerator[bytes]:
+    async def _events(self, may_watch: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes]:
         stream = Stream()
         self._streams.add(stream)
         try:
@@ -159,14 +164,23 @@ class Hub:
             yield _event("tick", self.counters)
             if self.is_away:
                 yield _event("store", {"away": True})
-            ends = monotonic() + _LONGEST * random.uniform(0.8, 1.2)
-            while (left := ends - monotonic()) > 0:
-                try:
-                    kind, content = await asyncio.wait_for(stream.events.get(), min(_PULSE, left))
-                except TimeoutError:
+            now = monotonic()
+            ends, pulse_at, check_at = now + _LONGEST * random.uniform(0.8, 1.2), now + _PULSE, now + _RECHECK
+            while (now := monotonic()) < ends:
+                if now >= check_at:
+                    if not await may_watch():
+                        break
+                    check_at = now + _RECHECK
+                if now >= pulse_at:
+                    pulse_at = now + _PULSE
                     yield b": still here\n\n"
-                else:
-                    yield _event(kind, content)
+                try:
+                    left = min(ends, pulse_at, check_at) - now
+                    kind, content = await asyncio.wait_for(stream.events.get(), max(0.0, left))
+                except TimeoutError:
+                    continue
+                pulse_at = monotonic() + _PULSE
+                yield _event(kind, content)
             yield _event("bye", {"after": 1})
         finally:
             self._streams.discard(stream)
