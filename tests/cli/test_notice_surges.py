@@ -1,5 +1,6 @@
 """Notices of failure surges: the rule of the attention list, when they begin and end, with jobs that fail."""
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from holdfast.cli.notices.notice import Notice
 from holdfast.cli.notices.surges import SurgeNotice, SurgePoller, SurgeWatch
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.handles import Console
+from holdfast.console.masking import MASKED, Mask
 from holdfast.console.page_paths import group_path, name_of
 from holdfast.console.triage import MANY
 from holdfast.testing.clock import START_MS, StoppedClock
@@ -92,9 +94,9 @@ def test_groups_of_any_name_have_the_link_of_their_page(name: str) -> None:
 
 
 @contextmanager
-def polling(client: Client, every: float = 0.05) -> Iterator[list[Notice]]:
+def polling(client: Client, every: float = 0.05, *rules: str) -> Iterator[list[Notice]]:
     got: list[Notice] = []
-    poller = SurgePoller(Console(client), every, "", [got.append])
+    poller = SurgePoller(Console(client), every, "http://w", Mask(rules), [got.append])
     poller.start()
     try:
         yield got
@@ -108,6 +110,15 @@ def test_a_surge_in_progress_is_reported_at_the_start(client: Client) -> None:
         until(lambda: got, "the surge is reported")
     assert isinstance(got[0], SurgeNotice)
     assert got[0].hour == 30
+
+
+def test_the_name_of_a_group_is_masked(client: Client) -> None:
+    fail(client, 30)
+    with polling(client, 0.05, "re:mail") as got:
+        until(lambda: got, "the surge is reported")
+    assert isinstance(got[0], SurgeNotice)
+    assert (got[0].group, got[0].link) == (f"{MASKED}-Timeout", "")
+    assert "mail" not in json.dumps(got[0].as_dict())
 
 
 def test_an_outage_is_survived_and_printed_once(namespace: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,8 +20,12 @@ from holdfast import Client
 from holdfast.cli.main import run
 from holdfast.cli.notices.notice import JobNotice, notice_of
 from holdfast.cli.notices.sinks import Lines
+from holdfast.console.masking import MASKED, Mask
 from holdfast.testing.store import ScratchStore
 from waiting import until
+
+NOTHING = Mask([])
+"""Hides nothing."""
 
 
 @pytest.fixture
@@ -197,22 +201,53 @@ def test_chosen_events_come_as_json_and_nobody_reading_ends_it(
     assert "Traceback" not in told.stderr.read()
 
 
+def test_what_a_rule_of_redaction_matches_is_masked_in_names_and_texts_of_notices(
+    client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver
+) -> None:
+    told = telling(
+        "--webhook",
+        f"{receiver.url}/hook",
+        "--web",
+        "jobs.example",
+        "--redact",
+        "*.password",
+        "--redact",
+        r"re:\d{16}",
+    )
+    card, queue = "4111111111111111", client.queues["q"]
+    jid = queue.put("k.K", tags=[f"card-{card}"], jid=f"order-{card}", retries=0)
+    client.track(jid)
+    job = queue.pop()
+    assert job is not None
+    # Where a long message is cut, too.
+    job.fail(f"k-{card}", f"refused {card} {'x' * 3965} {card}")
+    fail(client, 30, f"group-{card}")
+    until(lambda: {one["event"] for _, one in receiver.got} >= {"track", "popped", "failed"}, "all are sent")
+    ended(told)
+    assert "41111" not in json.dumps([body for _, body in receiver.got])
+    [failed] = [body for _, body in receiver.got if body["event"] == "failed"]
+    assert (failed["jid"], failed["job"]["tags"]) == (f"order-{MASKED}", [f"card-{MASKED}"])
+    assert (failed["failure"]["group"], failed["link"]) == (f"k-{MASKED}", "")
+    assert failed["failure"]["message"].startswith(f"refused {MASKED} xxx")
+
+
 def test_the_words_for_jobs_that_are_gone_or_done(client: Client) -> None:
     queue = client.queues["q"]
     done = queue.put("k.K")
     job = queue.pop()
     assert job is not None
     job.complete()
-    assert notice_of(client, "completed", done, "").what == "completed"
+    assert notice_of(client, "completed", done, "", NOTHING).what == "completed"
     words = {
-        event: notice_of(client, event, "gone", "").line for event in ("completed", "popped", "put", "failed")
+        event: notice_of(client, event, "gone", "", NOTHING).line
+        for event in ("completed", "popped", "put", "failed")
     }
     assert words == {
         "completed": "gone completed", "popped": "gone popped", "put": "gone moved", "failed": "gone failed",
     }  # fmt: skip
-    assert notice_of(client, "stalled", done, "").what == "stalled"
-    assert notice_of(client, "untrack", "a/b c", "http://w").link == "http://w/jobs/a%2Fb%20c"
-    assert notice_of(client, "track", "x" * 200, "").line == "x" * 23 + "… is being tracked"
+    assert notice_of(client, "stalled", done, "", NOTHING).what == "stalled"
+    assert notice_of(client, "untrack", "a/b c", "http://w", NOTHING).link == "http://w/jobs/a%2Fb%20c"
+    assert notice_of(client, "track", "x" * 200, "", NOTHING).line == "x" * 23 + "… is being tracked"
 
 
 def test_lines_have_the_message_of_a_failure_below(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,9 +10,9 @@ from test_gateway_verbs import EXAMPLES
 
 from holdfast import Client
 from holdfast.console.handles import Console
+from holdfast.console.masking import MASKED, Mask
 from holdfast.console.operation_spec import Spec
 from holdfast.web.gateway.verbs import verbs as table
-from holdfast.web.masking import MASKED, Mask
 from holdfast.web.users import User
 
 SECRET, CARD = "hunter2-of-ada", "4111111111111111"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from time import monotonic
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import click
@@ -23,6 +24,7 @@ from holdfast.cli.program import Program
 from holdfast.client.events import EVENTS
 from holdfast.client.sync import Client
 from holdfast.console.handles import Console
+from holdfast.console.masking import Mask
 from holdfast.errors import UsageError
 from holdfast.logs import logger
 from holdfast.settings import is_authority
@@ -35,7 +37,7 @@ _SHORTEST_LOOK, _LONGEST_LOOK = 1.0, 3600.0
     "holdfast notify --chat https://chat.example.org/hook --event failed --event surge --web https://jobs.example.org",
     "holdfast notify --mail-to ops@example.org --mail-from jobs@example.org --smtp smtp://jobs@mail.example.org",
 )
-@click.command(cls=Program, path=("notify",), secret=("url", "webhook", "chat", "smtp"))
+@click.command(cls=Program, path=("notify",), secret=("url", "webhook", "chat", "smtp"), by_lines=("redact",))
 @receiver_options
 @click.option(
     "--event",
@@ -58,10 +60,23 @@ _SHORTEST_LOOK, _LONGEST_LOOK = 1.0, 3600.0
     metavar="URL",
     help="URL of the web UI: notices have links to its pages of jobs and failure groups [default: no links].",
 )
+@click.option(
+    "--redact",
+    multiple=True,
+    metavar="RULE",
+    help="Mask what a pattern, after re:, matches in the names and texts of notices; may be repeated. Paths (*.password) "
+    "are taken as by holdfast web, and mask nothing: notices have no data of jobs.",
+)
 @store_options
 @json_option
 def notify(
-    receivers: Receivers, events: Sequence[str], every: float, web: str, place: Place, as_json: bool
+    receivers: Receivers,
+    events: Sequence[str],
+    every: float,
+    web: str,
+    redact: Sequence[str],
+    place: Place,
+    as_json: bool,
 ) -> None:
     """Send notices of the events of tracked jobs and of failure surges, until INT or TERM.
 
@@ -72,10 +87,17 @@ def notify(
     chosen = events or [*EVENTS, SURGE]
     if not _SHORTEST_LOOK <= every <= _LONGEST_LOOK:
         raise UsageError(f"--every: expected 1s to 1h, got {duration(every)}")
-    base = _checked_base(web)
+    shown = _Shown(_checked_base(web), Mask(redact))
     starts = receivers.deliveries(as_json)
     with place.client() as client, _warnings():
-        _send(client, chosen, every, base, [start() for start in starts])
+        _send(client, chosen, every, shown, [start() for start in starts])
+
+
+class _Shown(NamedTuple):
+    """What notices have: links to the web UI at this URL ("": none), and names and texts with this mask."""
+
+    web: str
+    mask: Mask
 
 
 def _checked_base(web: str) -> str:
@@ -103,16 +125,16 @@ def _warnings() -> Generator[None]:
 
 
 def _send(
-    client: Client, events: Sequence[str], every: float, web: str, deliveries: Sequence[Delivery]
+    client: Client, events: Sequence[str], every: float, shown: _Shown, deliveries: Sequence[Delivery]
 ) -> None:
     """Deliver until INT or TERM, or until a delivery is broken, such as by the reader of the output that closes it."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     give = [delivery.give for delivery in deliveries]
     try:
         with ExitStack() as stack:
-            _listen(stack, client, [event for event in events if event != SURGE], web, give)
+            _listen(stack, client, [event for event in events if event != SURGE], shown, give)
             if SURGE in events:
-                _watch(stack, client, every, web, give)
+                _watch(stack, client, every, shown, give)
             threading.Event().wait()
     except KeyboardInterrupt:
         pass
@@ -131,29 +153,29 @@ def _listen(
     stack: ExitStack,
     client: Client,
     events: Sequence[str],
-    web: str,
+    shown: _Shown,
     give: Sequence[Callable[[Notice], None]],
 ) -> None:
     if not events:
         return
     for event in events:
-        client.events.on(event, partial(_deliver, client, event, web, give))
+        client.events.on(event, partial(_deliver, client, event, shown, give))
     stack.enter_context(client.events.thread())
     click.echo(f"listening to the tracked jobs of {client.settings.namespace}", err=True)
 
 
 def _deliver(
-    client: Client, event: str, web: str, give: Sequence[Callable[[Notice], None]], jid: str
+    client: Client, event: str, shown: _Shown, give: Sequence[Callable[[Notice], None]], jid: str
 ) -> None:
-    notice = notice_of(client, event, jid, web)
+    notice = notice_of(client, event, jid, shown.web, shown.mask)
     for each in give:
         each(notice)
 
 
 def _watch(
-    stack: ExitStack, client: Client, every: float, web: str, give: Sequence[Callable[[Notice], None]]
+    stack: ExitStack, client: Client, every: float, shown: _Shown, give: Sequence[Callable[[Notice], None]]
 ) -> None:
-    poller = SurgePoller(Console(client), every, web, give)
+    poller = SurgePoller(Console(client), every, shown.web, shown.mask, give)
     stack.callback(poller.stop, 1.0)
     poller.start()
     click.echo(f"looking for failure surges of {client.settings.namespace} every {duration(every)}", err=True)

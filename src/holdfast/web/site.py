@@ -5,12 +5,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.aio import AsyncClient
+from holdfast.console.masking import Mask
 from holdfast.release import VERSION
 from holdfast.settings import shown_url
 from holdfast.web.api import openapi
 from holdfast.web.files import Files
 from holdfast.web.live import Hub
-from holdfast.web.masking import Mask
 from holdfast.web.operations import Operations
 from holdfast.web.options import Options
 from holdfast.web.searching import Searches

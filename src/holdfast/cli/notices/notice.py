@@ -4,11 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from time import time
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
+from urllib.parse import unquote
 
 import msgspec
 
 from holdfast.client.sync import Client
+from holdfast.console.masking import Mask
 from holdfast.console.page_paths import job_path
 from holdfast.errors import HoldfastError
 from holdfast.printable import one_line, printable
@@ -160,12 +162,38 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def notice_of(client: Client, event: str, jid: str, web: str) -> JobNotice:
-    """Return the notice of an event, with the job read from the store. `web` is the URL of the web UI, "" for no link."""
+N = TypeVar("N", bound=Notice)
+
+
+def masked(notice: N, mask: Mask) -> N:
+    """Return a notice with what has to be hidden replaced in its names and texts; a link that has such has no place in it."""
+    if not mask:
+        return notice
+    changed = {
+        name: _masked(getattr(notice, name), mask)
+        for name in notice.__struct_fields__
+        if name not in ("event", "when", "link")
+    }
+    target = unquote(notice.link)
+    return msgspec.structs.replace(notice, **changed, link=notice.link if mask.text(target) == target else "")
+
+
+def _masked(value: Any, mask: Mask) -> Any:
+    if isinstance(value, str):
+        return mask.text(value)
+    if isinstance(value, dict):
+        return {name: _masked(one, mask) for name, one in cast("dict[str, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_masked(one, mask) for one in cast("Sequence[object]", value)]
+    return value
+
+
+def notice_of(client: Client, event: str, jid: str, web: str, mask: Mask) -> JobNotice:
+    """Return the notice of an event, masked, with the job read from the store. `web` is the URL of the web UI, "" for no link."""
     link = web + job_path(jid) if web else ""
     job = _job(client, jid)
     if job is None:
-        return JobNotice(event=event, jid=jid, when=time(), what=_TEXTS[event], link=link)
+        return masked(JobNotice(event=event, jid=jid, when=time(), what=_TEXTS[event], link=link), mask)
     facts = {
         "klass": job.klass_name,
         "queue": job.facts.queue,
@@ -176,9 +204,11 @@ def notice_of(client: Client, event: str, jid: str, web: str) -> JobNotice:
     }
     failure = dict(job.failure) if event == "failed" and job.failure else None
     if failure:
-        failure["message"] = cut(failure["message"], MOST_MESSAGE)
+        # Masked before it is cut: of a text that is cut in two, a pattern may not match the first part.
+        failure["message"] = cut(mask.text(failure["message"]), MOST_MESSAGE)
     what = _describe(event, facts, failure)
-    return JobNotice(event=event, jid=jid, when=time(), what=what, link=link, job=facts, failure=failure)
+    found = JobNotice(event=event, jid=jid, when=time(), what=what, link=link, job=facts, failure=failure)
+    return masked(found, mask)
 
 
 _TEXTS: Final = {

@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from time import time
 from typing import Final
 
-from holdfast.cli.notices.notice import MOST_LINE, Notice, cut
+from holdfast.cli.notices.notice import MOST_LINE, Notice, cut, masked
 from holdfast.cli.output import echo_text
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.attention import Attention
 from holdfast.console.handles import Console
+from holdfast.console.masking import Mask
 from holdfast.console.page_paths import group_path
 from holdfast.console.triage import is_surge, surge_text
 from holdfast.errors import HoldfastError
@@ -73,9 +74,9 @@ class SurgePoller:
     """A thread that looks at the failure groups every so many seconds, until `stop`. Outages of the store are printed once."""
 
     def __init__(
-        self, console: Console, every: float, web: str, give: Sequence[Callable[[Notice], None]]
+        self, console: Console, every: float, web: str, mask: Mask, give: Sequence[Callable[[Notice], None]]
     ) -> None:
-        self._console, self._every, self._give = console, every, give
+        self._console, self._every, self._mask, self._give = console, every, mask, give
         self._watch = SurgeWatch(web)
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast notify surges", daemon=True)
@@ -108,4 +109,4 @@ class SurgePoller:
         self._is_out = False
         for notice in self._watch.look(groups):
             for give in self._give:
-                give(notice)
+                give(masked(notice, self._mask))

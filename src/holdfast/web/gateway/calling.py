@@ -12,6 +12,7 @@ from holdfast.commands import Command
 from holdfast.commands.jobs import Await, Outcome
 from holdfast.commands.leases import CompletePop, Pop, Popped, Settlement
 from holdfast.console.actions import by
+from holdfast.console.masking import Mask
 from holdfast.errors import DependencyRefused, HoldfastError
 from holdfast.models import JobFacts
 from holdfast.printable import one_line
@@ -22,7 +23,6 @@ from holdfast.web.gateway.repeats import Repeatable, Seen
 from holdfast.web.gateway.results import failed, in_json
 from holdfast.web.gateway.verbs import Verb
 from holdfast.web.gateway.waiting import Run, Waiters
-from holdfast.web.masking import Mask
 from holdfast.web.places import AllTaken, Places
 from holdfast.web.users import User
 from holdfast.wire.waiting import PerLoop

@@ -9,6 +9,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from holdfast.commands.admin import Info
+from holdfast.console.masking import Mask
 from holdfast.printable import one_line
 from holdfast.web.auth import Authentication
 from holdfast.web.gate import refused_by, request_name
@@ -19,7 +20,6 @@ from holdfast.web.gateway.repeats import HEADER as KEY
 from holdfast.web.gateway.repeats import checked_key
 from holdfast.web.gateway.results import encode
 from holdfast.web.gateway.verbs import Verb, verbs
-from holdfast.web.masking import Mask
 from holdfast.web.namespaces import HEADER as NAMESPACE
 from holdfast.web.namespaces import Namespaces, NotAllowed
 from holdfast.web.options import Options
