@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.printable import one_line
 from holdfast.web.auth import Authentication, authentication
+from holdfast.web.auth_function import check_login_url
 from holdfast.web.error_pages import handle_errors
 from holdfast.web.gate import Gate, problem
 from holdfast.web.gateway import Gateway
@@ -27,7 +28,10 @@ def create_app(client: object = None, **options: Unpack[AppOptions]) -> "Applica
     store. For the options see `holdfast.web.options.Options`. Nothing is connected yet. Raises UsageError.
     """
     checked = checked_options(options)
-    return Application(Namespaces(client, checked.namespaces), checked, authentication(checked.auth))
+    check_login_url(checked.login_url)
+    return Application(
+        Namespaces(client, checked.namespaces), checked, authentication(checked.auth, checked.login_url)
+    )
 
 
 class Application:

@@ -1,7 +1,7 @@
 """How the application finds out who asks. `create_app(auth=…)` takes one of these, or a function of a request.
 
 Nothing: this machine only. `TokenLink`: whoever has the link that `holdfast web` prints. `Passwords`, `Tokens`: a users file.
-`Proxy`: a server in front has logged the user in. A function returns a `User`, or None for nobody.
+`Proxy`: a server in front has logged the user in. A function returns a `User`, or None for nobody (`auth_function.py`).
 """
 
 import base64
@@ -9,16 +9,16 @@ import binascii
 import hashlib
 import hmac
 import socket
-from collections.abc import Awaitable, Sequence
-from inspect import isawaitable
+from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from holdfast.errors import UsageError
+from holdfast.web.auth_function import AuthFunction
 from holdfast.web.credentials import Credential, Credentials, TooMany
 from holdfast.web.front_pages import front_page, login_page
 from holdfast.web.gate import LOOPBACK, host_of, is_forwarded, real_address, refusal, wants_json
@@ -298,36 +298,19 @@ class Proxy:
         return refusal(request.scope, 401, "The server in front of this application named no user.")
 
 
-class Callback:
-    """The user is what a function of the program returns for a request."""
-
-    routes: Sequence[BaseRoute] = ()
-
-    def __init__(self, authenticate: Any) -> None:
-        self._authenticate = authenticate
-
-    async def user(self, request: HTTPConnection) -> User | None:
-        """Return what the function returns, awaited if it is async. Raises UsageError for anything but a User or None."""
-        found = self._authenticate(request)
-        if isawaitable(found):
-            found = await cast("Awaitable[object]", found)
-        if found is not None and not isinstance(found, User):
-            raise UsageError(f"auth: expected a User or None, got {type(found).__name__}")
-        return found
-
-    def refused(self, request: HTTPConnection) -> Response:
-        """Return 403."""
-        return refusal(request.scope, 403, "You may not use this application.")
-
-
-def authentication(given: object) -> Authentication:
+def authentication(given: object, login_url: str = "") -> Authentication:
     """Return the way that `auth=` names: nothing, a function, or one of this module. Raises UsageError."""
+    is_own = hasattr(given, "user") and hasattr(given, "refused")
+    if callable(given) and not is_own:
+        return AuthFunction(given, login_url)
+    if login_url:
+        raise UsageError(
+            "login_url: is for auth= that is a function; other ways to log in have their own page"
+        )
     if given is None:
         return LoopbackOnly()
-    if hasattr(given, "user") and hasattr(given, "refused"):
+    if is_own:
         return cast("Authentication", given)
-    if callable(given):
-        return Callback(given)
     raise UsageError(
         f"auth: expected a function or an authentication of holdfast.web.auth, got {given!r:.80}"
     )

@@ -21,7 +21,8 @@ from holdfast.errors import (
 )
 from holdfast.logs import logger
 from holdfast.printable import one_line
-from holdfast.web.gate import TooLarge, about_store, problem, wants_json
+from holdfast.web.front_pages import front_page
+from holdfast.web.gate import Refusal, TooLarge, about_store, problem, wants_json
 from holdfast.web.parts import part_of, place_of
 from holdfast.web.views import Done
 
@@ -46,7 +47,7 @@ def status_of(error: Exception) -> int:
 
 def handle_errors(app: Starlette) -> None:
     """Add the handlers of all errors to an application."""
-    kinds: list[type[Exception]] = [HTTPException, TooLarge, ClientDisconnect, Exception]
+    kinds: list[type[Exception]] = [HTTPException, Refusal, TooLarge, ClientDisconnect, Exception]
     for kind in [*kinds, *(kind for kind, _ in _STATUS)]:
         app.add_exception_handler(kind, respond)
 
@@ -58,6 +59,8 @@ async def respond(request: Request, error: Exception) -> Response:
         response = _page(request, error.status_code, f"{error.detail}." if is_bare else error.detail)
         response.headers.update(error.headers or {})
         return response
+    if isinstance(error, Refusal):
+        return error.response
     if isinstance(error, TransportError) and part_of(place_of(request.scope)) == "topics":
         logger.warning("request %s: %s", request.scope.get("holdfast.request"), one_line(str(error)))
         return _page(request, 503, about_store(error, "What has an id may be sent again."))
@@ -73,8 +76,10 @@ async def respond(request: Request, error: Exception) -> Response:
 
 def _page(request: Request, status: int, sentence: str) -> Response:
     ctx = getattr(request.state, "ctx", None)
-    if wants_json(request.scope) or ctx is None:
+    if wants_json(request.scope):
         return problem(request.scope, status, sentence)
+    if ctx is None:  # it is not known who asks
+        return front_page(request.scope, status, "This did not work", sentence)
     if "hx-request" in request.headers:  # what is swapped in are messages and regions, never a page in a page
         message = Done(text=sentence, changed=0)
         return HTMLResponse(ctx.site.pages.page("toast.html", ctx, message, kind="failed"), status)

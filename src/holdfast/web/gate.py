@@ -229,6 +229,14 @@ def refusal(scope: Scope, status: int, sentence: str) -> Response:
     return PlainTextResponse(sentence + "\n", status)
 
 
+class Refusal(Exception):
+    """A request that is refused with a response that was made elsewhere."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__("refused")
+        self.response = response
+
+
 _KINDS: Final[Mapping[int, str]] = {
     400: "holdfast:bad-request", 401: "holdfast:unauthorized", 403: "holdfast:forbidden", 404: "holdfast:not-found",
     405: "holdfast:method-not-allowed", 411: "holdfast:bad-request", 413: "holdfast:too-large", 414: "holdfast:too-large", 415: "holdfast:not-json",

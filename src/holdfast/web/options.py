@@ -17,6 +17,7 @@ class AppOptions(TypedDict, total=False):
     """The options of `create_app`; `Options` describes them."""
 
     auth: object
+    login_url: str
     read_only: bool
     redact: Sequence[str]
     environment: str
@@ -33,7 +34,8 @@ class AppOptions(TypedDict, total=False):
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the web application.
 
-    `auth`: see `holdfast.web.auth`. `read_only`: nothing can be changed. `redact`: paths in the data of jobs (`*.password`) and,
+    `auth`: see `holdfast.web.auth`. `login_url`: where a page sends people for whom an `auth` that is a function returns None, with
+    `?next=` and the path that they wanted; JSON, the live stream and actions get 401 with `login_url`. `read_only`: nothing can be changed. `redact`: paths in the data of jobs (`*.password`) and,
     behind `re:`, patterns of text that are masked. `environment` is shown beside the name, `accent` is its colour (`#0b6b5d`).
     `live`: how pages update themselves. `undo_seconds`: after so many seconds jobs that
     a page cancels are cancelled; until then that can be undone (0: at once). `hosts`: the names under which the application may be reached, others are refused;
@@ -44,6 +46,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     auth: object = None
+    login_url: str = ""
     read_only: bool = False
     redact: tuple[str, ...] = ()
     environment: str = ""

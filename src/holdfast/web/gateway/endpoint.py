@@ -12,10 +12,10 @@ from holdfast.commands.admin import Info
 from holdfast.console.masking import Mask
 from holdfast.printable import one_line
 from holdfast.web.auth import Authentication
-from holdfast.web.gate import refused_by, request_name
+from holdfast.web.gate import Refusal, refused_by, request_name
 from holdfast.web.gateway.calling import Call, Caller
 from holdfast.web.gateway.description import description
-from holdfast.web.gateway.problems import Problem, Refusal, response_to
+from holdfast.web.gateway.problems import Problem, response_to
 from holdfast.web.gateway.repeats import HEADER as KEY
 from holdfast.web.gateway.repeats import checked_key
 from holdfast.web.gateway.results import encode

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Scope
 
@@ -21,7 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.logs import logger
 from holdfast.printable import one_line
-from holdfast.web.gate import about_store, problem
+from holdfast.web.gate import Refusal, about_store, problem
 
 _KINDS: Final[tuple[tuple[type[HoldfastError], int, str], ...]] = (
     (LeaseLost, 409, "lease-lost"),
@@ -52,18 +53,12 @@ class Problem(Exception):
         self.status, self.kind, self.sentence, self.headers = status, kind, sentence, headers
 
 
-class Refusal(Exception):
-    """A request that is refused with a response that was made elsewhere."""
-
-    def __init__(self, response: Response) -> None:
-        super().__init__("refused")
-        self.response = response
-
-
 def response_to(scope: Scope, error: Exception) -> Response:
     """Return the response to an error. That of a bug is logged, and its text is not shown."""
     if isinstance(error, Refusal):
         return error.response
+    if isinstance(error, HTTPException):  # of the program's own `auth`
+        return _response(scope, error.status_code, "error", one_line(str(error.detail)), {})
     if isinstance(error, Problem):
         return _response(scope, error.status, error.kind, error.sentence, error.headers)
     if not isinstance(error, HoldfastError):

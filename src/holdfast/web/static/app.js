@@ -237,6 +237,7 @@ async function poll() {
   if (isAwake() && !isPaused()) {
     try {
       const response = await fetch(`${page.stream}?once=1&v=${app.version}`, { signal: AbortSignal.timeout(10_000) });
+      if (!response.ok) throw new Error(response.status);
       const { tick, k, v, away } = await response.json();
       receive("state", { live: true });
       receive("tick", tick);
