@@ -19,10 +19,10 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
+from test_wsgi_servers import called, environ
 
 from holdfast import Client, UsageError
 from holdfast.web import User, auth_function, create_app, create_wsgi_app
-from test_wsgi_servers import called, environ
 
 Browse = Callable[..., TestClient]
 ADA = User("ada", "operator")
