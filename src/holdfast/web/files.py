@@ -1,5 +1,6 @@
 """The files of the application: style, scripts, fonts. Their URLs change with their content, so browsers keep them for a year."""
 
+import gzip
 import hashlib
 import mimetypes
 import re
@@ -9,6 +10,8 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.web.packing import takes_gzip
+
 _FOLDER: Final = Path(__file__).parent / "static"
 _TYPES: Final = {
     ".js": "text/javascript",
@@ -16,6 +19,7 @@ _TYPES: Final = {
     ".woff2": "font/woff2",
     ".svg": "image/svg+xml",
 }
+_TEXTS: Final = frozenset((".js", ".css", ".svg"))
 _FOR_A_YEAR: Final = "public, max-age=31536000, immutable"
 _COMMENTS: Final = re.compile(
     rb"""^[ \t]*//[^\n]*\n|(?<=[;,{}]) // [^\n"'`]*$|^[ \t]*/\*(?s:.*?)\*/[ \t]*\n|^[ \t\n]+""", re.MULTILINE
@@ -34,6 +38,7 @@ class Files:
         }
         self._hashes: dict[str, str] = {}
         self._contents: dict[str, bytes] = {}
+        self._packed: dict[str, bytes] = {}
 
     def hash_of(self, name: str) -> str:
         """Return the first digits of the digest of a file, that of nothing for one that does not exist."""
@@ -50,6 +55,12 @@ class Files:
                 content = _COMMENTS.sub(b"", content)
             self._contents[name] = _SPACES.sub(rb"\1", content) if name == "app.css" else content
         return self._contents[name]
+
+    def packed_of(self, name: str) -> bytes:
+        """Return what is sent of a file of text as gzip."""
+        if name not in self._packed:
+            self._packed[name] = gzip.compress(self.content_of(name), mtime=0)
+        return self._packed[name]
 
     def texts(self, ending: str) -> dict[str, str]:
         """Return the text of each file with an ending, by its name without that."""
@@ -68,8 +79,8 @@ class Files:
         kind = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         # The style sheet names its fonts relative to itself, so they are asked for under its hash.
         fresh = request.path_params["hash"] in (self.hash_of(name), self.hash_of("app.css"))
-        return Response(
-            self.content_of(name),
-            media_type=kind,
-            headers={"Cache-Control": _FOR_A_YEAR if fresh else "no-cache"},
-        )
+        headers = {"Cache-Control": _FOR_A_YEAR if fresh else "no-cache"}
+        if path.suffix in _TEXTS and takes_gzip(request.headers):
+            headers["Content-Encoding"] = "gzip"
+            return Response(self.packed_of(name), media_type=kind, headers=headers)
+        return Response(self.content_of(name), media_type=kind, headers=headers)

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import TransportError
 from holdfast.web.options import Options
+from holdfast.web.packing import Packing, is_own_request, takes_gzip
 from holdfast.web.parts import part_of, place_of
 
 MOST_BYTES: Final = 1 << 20
@@ -201,6 +202,9 @@ class Gate:
         refused = refused_by(self._options, scope, headers)
         app = self._app if refused is None else refused
         is_trusted = scope["scheme"] == "https" or host_of(headers) in LOOPBACK
+        is_packed = part_of(place_of(scope)) in ("pages", "api") and takes_gzip(headers)
+        if is_packed and is_own_request(scope["scheme"], headers):
+            send = Packing(send)
         await app(scope, _bounded(receive), self._with_headers(send, is_trusted))
 
     def _with_headers(self, send: Send, is_trusted: bool) -> Send:
@@ -212,6 +216,7 @@ class Gate:
                 if is_trusted:  # browsers ignore it elsewhere, and report that as an error of the page
                     headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
                 headers.setdefault("Cache-Control", "no-store")
+                headers.add_vary_header("Accept-Encoding")
             await send(message)
 
         return sending
