@@ -51,13 +51,13 @@ def digest(name: object) -> str:
 
 
 def short_jid(jid: str) -> str:
-    """Return the first digits of a jid that this library made; longer texts of others are cut at 24 characters.
+    """Return the first and last digits of a jid that this library made, others as they are: pages cut them by the room that there is.
 
     The digits of the time come first in such a jid, so that those of jobs put together differ only at the end.
     """
     if re.fullmatch(r"[0-9a-f]{32}", jid):
         return f"{jid[:8]}…{jid[-4:]}"
-    return shown(jid if len(jid) <= 24 else jid[:23] + "…")
+    return shown(jid)
 
 
 # Numbers.
@@ -267,6 +267,32 @@ def column(given: str | Sequence[str]) -> tuple[str, str, str]:
     return label, kind, by
 
 
+_ROW: Final = re.compile(r"<tr\b[^>]*>(.*?)</tr>", re.DOTALL)
+_CELL: Final = re.compile(r"<td\b([^>]*)>(.*?)</td>", re.DOTALL)
+_TAG: Final = re.compile(r"<[^>]*>")
+_SHOWS: Final = re.compile(r"<(?:input|button|svg|summary|i)\b")
+"""What a reader sees or uses although it has no text."""
+_BLANK: Final = frozenset(("", "–", "0"))
+
+
+def empty_columns(rows: str) -> list[int]:
+    """Return the numbers of the columns, from 1, in which all rows of a table are blank or 0. `rows` is HTML of our templates."""
+    found: set[int] | None = None
+    for row in _ROW.finditer(rows):
+        cells = _CELL.findall(row[1])
+        if not cells or any("colspan" in attributes for attributes, _ in cells):
+            continue  # the head of a group, or a sentence in place of rows
+        numbers = range(1, len(cells) + 1) if found is None else found
+        found = {at for at in numbers if at <= len(cells) and _is_blank(cells[at - 1][1])}
+        if not found:
+            break
+    return sorted(found or ())
+
+
+def _is_blank(cell: str) -> bool:
+    return _TAG.sub("", cell).strip() in _BLANK and not _SHOWS.search(cell)
+
+
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "sentence": sentence,
     "shown": shown,
@@ -286,5 +312,6 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "diff_rows": diff_rows,
     "counted": counted,
     "column": column,
+    "empty_columns": empty_columns,
 }
 GLOBALS: Final[Mapping[str, Any]] = {}

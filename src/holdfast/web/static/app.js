@@ -539,28 +539,38 @@ const hidden = new CSSStyleSheet();
 const columnsOf = (id) =>
   [...(document.getElementById(id)?.tHead.rows[0].cells ?? [])].map((head, index) => [head.textContent.trim(), index + 1]).filter(([label]) => label);
 
+/** Whether a column is empty in all rows, and so hidden unless the reader chose it. */
+const isEmpty = (id, index) => document.getElementById(id).classList.contains(`e${index}`);
+
+const isShown = (id, label, index) =>
+  !choices.list(`columns.${id}`).includes(label) && (!isEmpty(id, index) || choices.list(`shown.${id}`).includes(label));
+
 function hideColumns() {
-  const rules = $$("[data-columns]").flatMap(({ dataset: { columns: id } }) => {
-    const labels = choices.list(`columns.${id}`);
-    return columnsOf(id).filter(([label]) => labels.includes(label)).map(([, index]) => `#${CSS.escape(id)} tr > :nth-child(${index}) { display: none; }`);
-  });
+  const rules = $$("[data-columns]").flatMap(({ dataset: { columns: id } }) =>
+    columnsOf(id).map(([label, index]) => {
+      const cells = `#${CSS.escape(id)} tr > :nth-child(${index}):not([colspan])`;
+      if (!isShown(id, label, index)) return `${cells} { display: none; }`;
+      return isEmpty(id, index) ? `${cells} { display: table-cell; }` : "";
+    }));
   hidden.replaceSync(rules.join("\n"));
 }
 
 function fillColumnMenu(menu) {
   if ($(".pop label", menu)) return;
   const id = menu.dataset.columns;
-  for (const [label] of columnsOf(id)) {
+  for (const [label, index] of columnsOf(id)) {
     const box = element("input", { type: "checkbox", "data-column": label });
-    box.checked = !choices.list(`columns.${id}`).includes(label);
+    box.checked = isShown(id, label, index);
     $(".pop", menu).append(element("label", { class: "btn" }, box, label));
   }
 }
 
 function toggleColumn(box) {
-  const key = `columns.${box.closest("[data-columns]").dataset.columns}`;
-  const others = choices.list(key).filter((one) => one !== box.dataset.column);
-  choices.set(key, JSON.stringify(box.checked ? others : [...others, box.dataset.column]));
+  const id = box.closest("[data-columns]").dataset.columns;
+  for (const [key, isIn] of [[`columns.${id}`, !box.checked], [`shown.${id}`, box.checked]]) {
+    const others = choices.list(key).filter((one) => one !== box.dataset.column);
+    choices.set(key, JSON.stringify(isIn ? [...others, box.dataset.column] : others));
+  }
   hideColumns();
 }
 
