@@ -83,11 +83,11 @@ def test_an_async_function_an_async_object_and_a_returned_awaitable_are_awaited(
     assert [thread.name for thread in seen.threads] != ["holdfast-auth"]
 
 
-def test_a_function_that_waits_holds_up_nobody_else(browse: Browse) -> None:
-    goes_on = threading.Event()
+def test_a_function_that_waits_holds_up_no_other_request(browse: Browse) -> None:
+    ends = threading.Event()
 
     def auth(request: HTTPConnection) -> User:
-        assert request.headers.get("x-who") != "slow" or goes_on.wait(30)
+        assert request.headers.get("x-who") != "slow" or ends.wait(30)
         return ADA
 
     browser = browse(auth=auth)
@@ -98,7 +98,7 @@ def test_a_function_that_waits_holds_up_nobody_else(browse: Browse) -> None:
     waiting.start()
     assert of(browser, "/queues").status_code == 200
     assert slow == []
-    goes_on.set()
+    ends.set()
     waiting.join(30)
     assert slow == [200]
 
@@ -209,7 +209,7 @@ def test_an_http_exception_of_it_is_the_response(browse: Browse, caplog: pytest.
 # The way to log in.
 
 
-def nobody(_: HTTPConnection) -> None:
+def no_user(_: HTTPConnection) -> None:
     return None
 
 
@@ -225,10 +225,10 @@ def nobody(_: HTTPConnection) -> None:
         ("/%2Fevil.example", None),
     ],
 )
-def test_people_who_are_nobody_are_sent_to_log_in_and_from_there_to_the_page_that_they_wanted(
+def test_people_without_a_user_are_sent_to_log_in_and_from_there_to_the_page_that_they_wanted(
     browse: Browse, asked: str, wanted: str | None
 ) -> None:
-    found = of(browse(auth=nobody, login_url=LOGIN), "http://testserver" + asked)
+    found = of(browse(auth=no_user, login_url=LOGIN), "http://testserver" + asked)
     assert found.status_code == 302
     place = urlsplit(found.headers["location"])
     assert (place.scheme, place.netloc, place.path) == ("", "", LOGIN)
@@ -239,17 +239,19 @@ def test_people_who_are_nobody_are_sent_to_log_in_and_from_there_to_the_page_tha
 
 
 def test_a_place_that_is_too_long_leads_back_to_its_page(browse: Browse) -> None:
-    found = of(browse(auth=nobody, login_url=LOGIN), "/jobs?q=" + "x" * 3000)
+    found = of(browse(auth=no_user, login_url=LOGIN), "/jobs?q=" + "x" * 3000)
     assert found.headers["location"] == f"{LOGIN}?next=/jobs"
 
 
 def test_a_login_url_with_a_query_or_on_another_host_keeps_what_it_has(browse: Browse) -> None:
-    found = of(browse(auth=nobody, login_url="https://id.example/in?app=jobs#top"), "/queues")
+    found = of(browse(auth=no_user, login_url="https://id.example/in?app=jobs#top"), "/queues")
     assert found.headers["location"] == "https://id.example/in?app=jobs&next=/queues#top"
 
 
-def test_programs_the_stream_and_actions_of_nobody_get_401_with_the_way_to_log_in(browse: Browse) -> None:
-    browser = browse(auth=nobody, login_url=LOGIN)
+def test_programs_the_stream_and_actions_without_a_user_get_401_with_the_way_to_log_in(
+    browse: Browse,
+) -> None:
+    browser = browse(auth=no_user, login_url=LOGIN)
     for found in (
         of(browser, "/api/v1/queues"),
         of(browser, "/queues", Accept="application/json"),
@@ -268,8 +270,8 @@ def test_programs_the_stream_and_actions_of_nobody_get_401_with_the_way_to_log_i
         assert f'href="{LOGIN}?next=/"' in found.text
 
 
-def test_without_a_login_url_nobody_is_refused(browse: Browse) -> None:
-    browser = browse(auth=nobody)
+def test_without_a_login_url_a_request_without_a_user_is_refused(browse: Browse) -> None:
+    browser = browse(auth=no_user)
     assert [of(browser, path).status_code for path in ("/queues", "/api/v1/queues", "/live")] == [403] * 3
 
 
@@ -279,7 +281,7 @@ def test_without_a_login_url_nobody_is_refused(browse: Browse) -> None:
 )
 def test_a_login_url_that_is_none_is_refused(client: Client, wrong: Any) -> None:
     with pytest.raises(UsageError, match="login_url"):
-        create_app(client, auth=nobody, login_url=wrong)
+        create_app(client, auth=no_user, login_url=wrong)
 
 
 def test_a_login_url_without_a_function_is_refused(client: Client) -> None:
@@ -324,7 +326,7 @@ def test_mounted_people_log_in_at_their_host_and_come_back(client: Client, kind:
 
 
 def test_under_wsgi_people_are_sent_to_log_in_too(client: Client) -> None:
-    ui = create_wsgi_app(client, auth=nobody, login_url=LOGIN)
+    ui = create_wsgi_app(client, auth=no_user, login_url=LOGIN)
     heads: list[Any] = []
     asked = environ(SCRIPT_NAME=PREFIX, PATH_INFO="/queues", QUERY_STRING="sort=name")
     list(ui(asked, lambda *given: heads.append(given)))

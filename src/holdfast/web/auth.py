@@ -1,7 +1,7 @@
 """How the application finds out who asks. `create_app(auth=…)` takes one of these, or a function of a request.
 
 Nothing: this machine only. `TokenLink`: whoever has the link that `holdfast web` prints. `Passwords`, `Tokens`: a users file.
-`Proxy`: a server in front has logged the user in. A function returns a `User`, or None for nobody (`auth_function.py`).
+`Proxy`: a server in front has logged the user in. A function returns a `User`, or None if there is none (`auth_function.py`).
 """
 
 import base64

@@ -45,12 +45,12 @@ class _NotInTime(Exception):
 
 
 class AuthFunction:
-    """The user is what a function of the program returns for a request: a User, or None for nobody.
+    """The user is what a function of the program returns for a request: a User, or None if there is none.
 
     A plain function runs in one of eight threads, so it may wait for a database; what it returns is awaited if that is an awaitable. An
     `async def`, or an object whose `__call__` is one, is awaited in the event loop and must not block it. After `seconds` the response is
     503. An exception is logged with the id that the response, a 500, shows; an HTTPException of Starlette is the response itself.
-    `login_url`: where people are sent who are nobody, "" for a refusal.
+    `login_url`: where people without a user are sent, "" for a refusal.
     """
 
     routes: Sequence[BaseRoute] = ()
