@@ -20,7 +20,13 @@ class UsageError(HoldfastError, ValueError):
 
 def missing_extra(purpose: str, extra: str, error: ImportError) -> str:
     """Return the sentence of an error for a package that an extra of this distribution installs."""
-    return f"{purpose} needs {error.name or 'more packages'}: install the extra holdfast-jobs[{extra}]"
+    needed = error.name or "more packages"
+    return f"{purpose} needs {needed}: {install_extra(extra)}"
+
+
+def install_extra(extra: str) -> str:
+    """Return the command that installs an extra of this distribution."""
+    return f"pip install 'holdfast-jobs[{extra}]' (in a checkout: pip install '.[{extra}]')"
 
 
 class FilterError(UsageError):
@@ -292,11 +298,25 @@ MiddlewareMisconfiguredError = MiddlewareMisconfigured
 _RENAMED: Final[Mapping[str, type[HoldfastError]]] = {"StoreUnwell": StoreUnavailable}
 
 
+_OF_CLIENT: Final = "functions are made jobs by a client: write app = holdfast.Client(), then @app.job"
+_WORKER: Final = "a worker is a program: run holdfast worker -q QUEUE --import MODULE"
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("job", "task", "actor", "shared_task"), _OF_CLIENT),
+    **dict.fromkeys(("Worker", "worker", "run_worker"), _WORKER),
+    **dict.fromkeys(
+        ("App", "Celery", "Holdfast", "connect"), "the client is holdfast.Client, or holdfast.AsyncClient"
+    ),
+}
+"""What people look for at the top level, and where it is."""
+
+
 def renamed(name: str) -> type[HoldfastError]:
     """Return the class that an earlier release called `name`, with a DeprecationWarning. Raises AttributeError."""
     found = _RENAMED.get(name)
     if found is None:
-        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+        hint = _ELSEWHERE.get(name)
+        advice = f": {hint}" if hint else ""
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}{advice}", name=name)
     warnings.warn(f"{name} is called {found.__name__} now", DeprecationWarning, stacklevel=3)
     return found
 

@@ -75,7 +75,9 @@ class Profiler:
 
     def _ask(self, *calls: Call) -> Plan[list[Reply]]:
         shard = self._client.shard
-        replies = yield from send_until_done(list(calls), RetryTimer(shard.settings.deadline, shard.clock))
+        replies = yield from send_until_done(
+            list(calls), RetryTimer(shard.settings.deadline, shard.clock, store=shard.settings.store)
+        )
         for reply in replies:
             if isinstance(reply, ErrorReply):
                 if reply.code == "NOPERM":

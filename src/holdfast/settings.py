@@ -37,6 +37,8 @@ DEFAULT_RETRIES: Final = 5
 MAX_LOSSES: Final = 254
 DEFAULT_LOSSES: Final = 3
 """How many lost attempts a function job may have."""
+DEFAULT_BACKLOG: Final = 1
+"""How many missed jobs a new recurrence of `every`, the web UI or the shell puts later."""
 DEFAULT_HEARTBEAT: Final = 30
 MAX_WHOLE: Final = 2**53 - 1
 MAX_PAGE: Final = 10_000
@@ -55,7 +57,8 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
     """How a client uses its store; times in seconds, sizes in bytes.
 
     A put inside a running event loop is given up after `loop_deadline` already, unless `deadline` was given.
-    `flags` is what a `holdfast` command line needs to reach the same store and namespace, `redis_cli` the command that reaches the store.
+    `flags` is what a `holdfast` command line needs to reach the same store and namespace, `redis_cli` the command that reaches the store,
+    `store` names it in errors, with what named its URL.
     `durability` is how safe a write is when its call returns: `memory` (in the store's memory), `process` (in its
     append-only file: a crash of the store while the disk is slow, or a power loss, may lose about two seconds), `fsync` (on
     disk). `timeout` limits one try, `deadline` a call with all its repeats. `load_core` allows this client to load or
@@ -78,10 +81,12 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
     ensure_minimum_version: bool = True
     flags: str = ""
     redis_cli: str = "redis-cli"
+    store: str = "the store"
 
     def __repr__(self) -> str:
         """The fields, without command lines and without secrets of the URL."""
-        fields = [name for name in self.__struct_fields__ if name not in ("url", "flags", "redis_cli")]
+        hidden = ("url", "flags", "redis_cli", "store")
+        fields = [name for name in self.__struct_fields__ if name not in hidden]
         return f"Settings({', '.join([f'url={shown_url(self.url)!r}', *(f'{name}={getattr(self, name)!r}' for name in fields)])})"
 
     def checked(self) -> "Settings":

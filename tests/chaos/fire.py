@@ -33,7 +33,7 @@ LEASE, GRACE = 1, 0.5
 BACKLOG = 300
 THROTTLE, SLOTS = "db", 2
 TEMPLATE, INTERVAL = "turn", 250
-REFUSED = re.compile(r"is dropped|work dropped|was refused")
+REFUSED = re.compile(r"is not recorded|was refused")
 
 
 class Producer(threading.Thread):

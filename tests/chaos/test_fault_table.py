@@ -74,7 +74,7 @@ def test_f2_a_worker_frozen_for_lease_and_grace_is_refused_everywhere(ward: Ward
     [other] = until(lambda: ward.client.queues["q"].pop(1), "the job is granted again")
     ward.open("gate")
     thaw(frozen)
-    until(lambda: "dropped" in worker.said(), "it says that its result is dropped")
+    until(lambda: "is not recorded" in worker.said(), "it says that its result is not recorded")
     assert (other.jid, counted(ward, held)) == (held, ("running", 2, 1))
     other.complete()
 

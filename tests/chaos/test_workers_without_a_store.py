@@ -64,7 +64,7 @@ def test_what_was_lost_while_the_store_was_away_is_dropped_with_a_warning(ward: 
     ward.open("gate")
     ward.relay.heal()
     ward.until_done(ward.put())
-    until(lambda: "dropped" in worker.said(), "it says that its work is dropped")
+    until(lambda: "is not recorded" in worker.said(), "it says that its result is not recorded")
     assert (other.jid, ward.client.jobs[held].state) == (held, "running")
     other.complete()
 

@@ -101,7 +101,7 @@ def test_anybody_may_put_one_who_writes_its_data(do, job, works):
     ("args", "kwargs", "words"),
     [
         (("7",), {}, "welcome: argument 'user_id' does not fit"),
-        ((), {}, "welcome misses its argument 'user_id'"),
+        ((), {}, "welcome requires the argument 'user_id'"),
         ((7,), {"language": "de"}, "welcome has no argument 'language'; did you mean 'lang'?"),
         ((7, "de", 1), {}, "welcome takes at most 2 arguments"),
     ],
@@ -122,7 +122,7 @@ def test_a_call_that_does_not_fit_is_refused_before_anything_is_sent(do, job, ar
 def test_a_call_that_does_not_fit_any_more_when_performed_fails_in_a_group_of_its_own(do, job, works):
     jids = {
         "user_id": do(lambda: do.client.queues["q"].put(job.stored_name, {"kwargs": {"user": 7}})),
-        "misses": do(lambda: do.client.queues["q"].put(job.stored_name, {})),
+        "requires": do(lambda: do.client.queues["q"].put(job.stored_name, {})),
     }
     works.all()
     for word, jid in jids.items():
@@ -216,7 +216,10 @@ def test_moments_are_meant_by_the_clock_of_a_test(stopped, do, job):
         (lambda job: job.put_at(float("nan"), 7), "moment must be a finite number"),
         (lambda job: job.options(delay=-1).put(7), "delay"),
         (lambda job: job.every(0).put(7), "interval must be from 0.001"),
-        (lambda job: job.every("daily").put(7), "interval"),
+        (
+            lambda job: job.every("0 3 * * *").put(7),
+            r"got '0 3 \* \* \*'; for each day at 3:00 UTC write every\(",
+        ),
         (lambda job: job.every(60, starting=datetime(2030, 1, 1)).put(7), "starting has no time zone"),
         (lambda job: job.every(60, backlog=-1).put(7), "backlog"),
         (lambda job: job.every(60, jid="").put(7), "jid"),
@@ -240,6 +243,28 @@ def test_options_differ_for_one_put_and_are_checked_by_name(do, job):
     assert facts(do, do(lambda: job.put(7))).queue == "q"
     with pytest.raises(UsageError, match="did you mean 'delay'"):
         job.options(dely=3)
+    with pytest.raises(UsageError, match=r"retries is the same for all puts .*@app.job\(retries=…\)"):
+        job.options(retries=3)
+
+
+def test_an_option_given_as_an_argument_and_a_name_of_another_library_are_answered_with_what_to_write(
+    do, job
+):
+    for call, words in (
+        (lambda: job.put(7, delay=5), r"no argument 'delay'; .*write welcome.options\(delay=…\).put\(…\)"),
+        (lambda: job.put(7, retries=5), r"no argument 'retries'; .*give it to @app.job\(retries=…\)"),
+        (lambda: job.put(7, countdown=5), "no argument 'countdown'; .*use delay"),
+        (lambda: job.options(eta=5), r"no option 'eta'; use put_at\(moment, …\)"),
+        (lambda: do.client.job(max_retries=3), "no option 'max_retries'; use retries"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            do(call)
+    with pytest.raises(AttributeError, match=r"no 'delay': write welcome.put\(…\)"):
+        job.delay(7)
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'job': .*app = holdfast.Client\(\), then @app.job"
+    ):
+        holdfast.job  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -332,6 +357,25 @@ class Chore:
     @staticmethod
     def process(job):
         job.complete()
+
+
+class Shelf:
+    def put_on(self, thing: str) -> None: ...
+
+    @classmethod
+    def empty(cls) -> None: ...
+
+    def called_otherwise(this) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "method", [Shelf.put_on, Shelf().put_on, Shelf().called_otherwise, Shelf.empty, vars(Shelf)["empty"]]
+)
+def test_a_method_is_refused_when_it_is_decorated(do, method):
+    with pytest.raises(
+        UsageError, match=r"is a method, .*make it a function of the module or a @staticmethod"
+    ):
+        do.client.job(queue="q")(method)
 
 
 def test_a_static_method_may_be_a_job(do, works):

@@ -8,7 +8,7 @@ import json
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Required, TypedDict, Unpack
 
 import msgspec
 import pytest
@@ -192,7 +192,7 @@ def test_what_came_as_json_becomes_what_the_annotation_says():
     [
         (["7"], {}, "user_id"),
         ([True], {}, "user_id"),
-        ([], {}, "misses its argument 'user_id'"),
+        ([], {}, "requires the argument 'user_id'"),
         ([1, "de", 3], {}, "at most 2 arguments by position, not 3"),
         ([1], {"nope": 1}, "no argument 'nope'"),
         ([1], {"language": "de"}, "no argument 'language'; did you mean 'lang'?"),
@@ -215,7 +215,7 @@ def test_what_does_not_fit_is_refused_by_name_when_put_and_when_performed(
 def test_all_missing_arguments_are_named():
     def many(a: int, b: int, *, c: int) -> None: ...
 
-    with pytest.raises(UsageError, match="misses its arguments 'b', 'c'"):
+    with pytest.raises(UsageError, match="requires the arguments 'b', 'c'"):
         Arguments(many, "many").write([1], {})
 
 
@@ -230,6 +230,76 @@ def test_a_name_that_can_only_be_given_by_position_may_be_used_again_by_name():
     def odd(first: int, /, **named: int) -> None: ...
 
     assert travelled(odd, 1, first=2) == ([1], {"first": 2})
+
+
+class Door(TypedDict, total=False):
+    colour: str
+    size: Size
+
+
+def paint(door: Door, more: list[Door] = []) -> None: ...  # noqa: B006
+
+
+@pytest.mark.parametrize(
+    ("args", "key"),
+    [
+        ([{"color": "red"}], "'color' - at `$`"),
+        ([{"size": {"width": 1, "depth": 2}}], "'depth' - at `$.size`"),
+        ([{}, [{"colour": "red"}, {"color": "red"}]], "'color' - at `$[1]`"),
+    ],
+)
+def test_keys_that_a_typed_dict_does_not_have_are_refused_when_put_and_when_performed(
+    args: list[Any], key: str
+):
+    with pytest.raises(UsageError, match=r"paint: argument '(door|more)' does not fit") as caught:
+        Arguments(paint, "paint").write(args, {})
+    assert f"has no key {key}" in str(caught.value)
+    with pytest.raises(UsageError) as caught:
+        Arguments(paint, "paint").read(msgspec.json.encode({"args": args}))
+    assert f"has no key {key}" in str(caught.value)
+    assert travelled(paint, {"size": {"width": 1}}, [{"colour": "red"}])[0][1] == [{"colour": "red"}]
+
+
+@dataclasses.dataclass
+class Ball(Point):
+    radius: int = 1
+
+
+def test_nothing_of_a_class_is_left_out_silently_neither_of_a_subclass_nor_of_a_dict():
+    def move(point: Point, by_number: dict[int, list[Point]]) -> None: ...
+
+    for args in ([Ball(1), {}], [Point(1), {7: [Ball(2)]}]):
+        with pytest.raises(UsageError, match="could not build a Ball again: name Ball in the annotation"):
+            Arguments(move, "move").write(args, {})
+    with pytest.raises(UsageError, match="Point has no field 'z' - at `\\$`"):
+        Arguments(move, "move").write([{"x": 1, "z": 2}, {}], {})
+    assert travelled(move, Point(1), {7: [Point(2)]}) == ([Point(1), {7: [Point(2)]}], {})
+
+
+def test_a_field_that_a_newer_program_sends_does_not_fail_an_older_worker():
+    def move(point: Point) -> None: ...
+
+    assert Arguments(move, "move").read(b'{"args":[{"x":1,"z":2}]}') == ([Point(1)], {})
+
+
+class Names(TypedDict, total=False):
+    speed: Required[int]
+    colour: str
+
+
+def test_arguments_by_name_that_a_typed_dict_lists_are_checked_as_others():
+    def drive(car: str, **names: Unpack[Names]) -> None: ...
+
+    assert travelled(drive, "a", speed=3, colour="red") == (["a"], {"speed": 3, "colour": "red"})
+    for names, words in (
+        ({"colour": "red"}, "requires the argument 'speed'"),
+        ({"speed": 3, "color": "red"}, "no argument 'color'; did you mean 'colour'"),
+        ({"speed": "fast"}, "argument 'speed' does not fit"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            Arguments(drive, "drive").write(["a"], names)
+        with pytest.raises(UsageError, match=words):
+            Arguments(drive, "drive").read(msgspec.json.encode({"args": ["a"], "kwargs": names}))
 
 
 class Wide(Point):

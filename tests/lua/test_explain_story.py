@@ -355,7 +355,7 @@ def test_lost_attempts_are_told_with_their_cause_and_their_budget(why, core, doo
     [job] = core(Pop("w", ["q"]))
     core(Retry("w", job))
     said = check(why("a"), "retries")
-    assert said.text.startswith("1 of 1 failures and 1 of 2 losses have been paid for; the last loss was ")
+    assert said.text.startswith("1 of 1 failures and 1 of 2 losses are used; the last loss was ")
     assert said.text.endswith(" ago, attempt 1 on w: its process died (SIGSEGV).")
     assert (said.facts["losses"], said.facts["max_losses"]) == (1, 2)
 

@@ -172,7 +172,10 @@ def test_a_program_that_did_not_patch_its_library_is_told_how(monkeypatch):
     with pytest.raises(UsageError, match=r"monkey\.patch_all\(\)"):
         check_patched()
     monkeypatch.setitem(sys.modules, "gevent.monkey", None)
-    with pytest.raises(UsageError, match=r"install the extra holdfast-jobs\[gevent\]"):
+    with pytest.raises(
+        UsageError,
+        match=r"pip install 'holdfast-jobs\[gevent\]' \(in a checkout: pip install '.\[gevent\]'\)",
+    ):
         patch()
 
 

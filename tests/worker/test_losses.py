@@ -131,7 +131,9 @@ def test_a_frozen_worker_is_refused_when_it_wakes(shop, pool):
     for pid in frozen:
         os.kill(pid, signal.SIGCONT)
     assert handle.result(30) == "a"
-    until(lambda: "dropped" in worker.said(), "the frozen worker says that its result is dropped")
+    until(
+        lambda: "is not recorded" in worker.said(), "the frozen worker says that its result is not recorded"
+    )
     assert shop.job(handle.jid).attempts == 2
     assert shop.job(handle.jid).token in (0, token)
     assert "dropped" not in other.said()
@@ -143,7 +145,7 @@ def test_a_cancelled_job_is_stopped(shop, pool):
     handle = shop.chores.block.put("a")
     [pid] = began(shop)
     shop.client.jobs.cancel(handle.jid)
-    until(lambda: "dropped" in worker.said(), "the worker says so")
+    until(lambda: "is not recorded" in worker.said(), "the worker says so")
     if pool in ("process", "fork"):
         until(lambda: not process_lives(pid), "its process was killed")
     assert shop.notes("end") == []

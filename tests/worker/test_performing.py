@@ -1,9 +1,13 @@
 """What becomes of a job, in every pool."""
 
+import importlib
+import signal
+import sys
+
 import pytest
 from worker_kit import until
 
-from holdfast import JobFailed
+from holdfast import CodecError, JobFailed
 
 
 def test_function_jobs_answer_their_results(shop, pool):
@@ -158,6 +162,92 @@ def test_a_result_that_cannot_be_written_fails_the_job_and_the_work_is_not_repea
     assert shop.notes("odd") == ["odd"]
 
 
+WRONG_RESULTS = """
+import dataclasses
+from typing import TypedDict
+from chores import app
+
+
+@dataclasses.dataclass
+class Bill:
+    sum: int
+
+
+@dataclasses.dataclass
+class LongBill(Bill):
+    lines: int = 0
+
+
+class Totals(TypedDict):
+    net: int
+
+
+@app.job(queue="q")
+def price(text: str) -> int:
+    return text
+
+
+@app.job(queue="q", retries=3, strict_results=True)
+def strict(text: str) -> int:
+    return text
+
+
+@app.job(queue="q", strict_results=True, result_keep=0)
+def unkept() -> int:
+    return "four"
+
+
+@app.job(queue="q", strict_results=True)
+def bill() -> Bill:
+    return LongBill(1, 2)
+
+
+@app.job(queue="q", strict_results=True)
+def totals() -> list[Totals]:
+    return [{"net": 1, "gross": 2}]
+
+
+@app.job(queue="q", strict_results=True)
+async def fits() -> list[Bill] | None:
+    return [Bill(3)]
+"""
+
+
+@pytest.fixture
+def wrong(shop, monkeypatch):
+    (shop.here / "prices.py").write_text(WRONG_RESULTS)
+    monkeypatch.delitem(sys.modules, "prices", raising=False)
+    return importlib.import_module("prices")
+
+
+def test_a_result_of_another_type_than_declared_is_logged_once_for_each_function(shop, pool, wrong):
+    worker = shop.start(pool, "--import", "prices", workers=2)
+    handles = wrong.price.put_many([("four",)] * 6)
+    until(lambda: all(handle.state == "complete" for handle in handles), "all are complete")
+    with pytest.raises(CodecError, match="not of the type that it declares"):
+        handles[0].result(30)
+    worker.signal(signal.SIGTERM)
+    worker.wait()
+    [line] = [line for line in worker.said().splitlines() if "the result of prices.price" in line]
+    assert "WARNING" in line
+    assert "declared as int, and the function returned str: Expected `int`, got `str`" in line
+
+
+def test_a_result_of_another_type_fails_the_job_without_a_retry_where_results_are_strict(shop, pool, wrong):
+    shop.start(pool, "--import", "prices")
+    assert wrong.fits.put().result(30) == [wrong.Bill(3)]
+    for handle, words in (
+        (wrong.strict.put("four"), "declared as int, and the function returned str"),
+        (wrong.unkept.put(), "declared as int, and the function returned str"),
+        (wrong.bill.put(), "Bill has no field 'lines'"),
+        (wrong.totals.put(), "has no key 'gross'"),
+    ):
+        with pytest.raises(JobFailed, match=words) as caught:
+            handle.result(30)
+        assert caught.value.group == "q-WrongResult"
+        assert shop.job(handle.jid).failure["message"].count("declared as") == 1
+
+
 def test_the_running_job_is_known_to_its_code(shop, pool):
     shop.start(pool, "--name", "box")
     handle = shop.chores.who.put()
@@ -217,7 +307,7 @@ def test_a_process_ends_after_max_jobs(shop):
     assert len(shop.notes("count")) == 2
     worker = shop.start("process", "--max-jobs", "2")
     until(lambda: len(shop.notes("count")) == 5, "replaced children do the rest")
-    assert "as many jobs as it may" in worker.said()
+    assert "has ended as planned" in worker.said()
 
 
 def test_a_job_may_fork_and_there_is_still_one_worker(shop, pool):

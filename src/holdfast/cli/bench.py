@@ -15,7 +15,7 @@ import click
 from holdfast import store as embedded
 from holdfast.cli.bench_drops import DropBench, Plan, histogram, rows_of
 from holdfast.cli.bench_run import Bench, Scratch
-from holdfast.cli.connection import look, wait_option
+from holdfast.cli.connection import look, place_of, wait_option
 from holdfast.cli.output import (
     FiniteRange,
     counted,
@@ -133,8 +133,12 @@ def bench(
         raise UsageError("--no-flush is for a store at a URL: an embedded one is removed")
     signal.signal(signal.SIGTERM, _interrupt)
     namespace = f"bench-{uuid4().hex[:12]}"
-    with _store(url, durability or "fsync") as target, Client(target.url, namespace=namespace) as client:
-        look(client, wait)
+    origin = "--url" if url else "the store of this run"
+    with (
+        _store(url, durability or "fsync") as target,
+        Client(target.url, namespace=namespace, url_origin=origin) as client,
+    ):
+        look(client, place_of(target.url, namespace, wait))
         scratch = Scratch(client)
         try:
             if drop_jobs:

@@ -25,7 +25,9 @@ class Scratch:
         return self.client.runner.run(self._plan_of(call))
 
     def _plan_of(self, call: tuple[Any, ...]) -> Plan[Any]:
-        patience = RetryTimer(self.client.settings.deadline, self.client.shard.clock)
+        patience = RetryTimer(
+            self.client.settings.deadline, self.client.shard.clock, store=self.client.settings.store
+        )
         [reply] = yield from send_until_done([call], patience)
         if isinstance(reply, ErrorReply):
             raise final_error(reply)

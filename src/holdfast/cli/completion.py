@@ -100,14 +100,14 @@ def _read(context: click.Context, find: Find, begin: str) -> list[str]:
     from holdfast.console.handles import Console
 
     url, namespace = context.params.get("url"), context.params.get("namespace") or DEFAULT
-    client = Place(url, namespace, LIMIT).unchecked()
-    with client:
-        if not _is_there(client):
+    place = Place(url, namespace, LIMIT)
+    with place.unchecked() as client:
+        if not _is_there(client, place):
             return []
         return list(find(Console(client), begin))
 
 
-def _is_there(client: Any) -> bool:
+def _is_there(client: Any, place: Any) -> bool:
     """Return whether there is a store, without starting one, and the namespace in it."""
     from holdfast.cli.connection import look
 
@@ -116,4 +116,4 @@ def _is_there(client: Any) -> bool:
 
         if status().state != "running":
             return False
-    return look(client, LIMIT)
+    return look(client, place)

@@ -6,17 +6,20 @@ import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from holdfast.cli.output import FiniteRange
-from holdfast.cli.place import DEFAULT, inherited, namespace_option
+from holdfast.cli.place import DEFAULT, inherited, namespace_option, url_origin
+from holdfast.cli.program import Program
+from holdfast.client.store_options import ClientOptions
 from holdfast.client.sync import Client
 from holdfast.console.handles import Console
 from holdfast.errors import ConnectionLost, HoldfastError, StoreTimeout
 from holdfast.printable import one_line
-from holdfast.settings import shown_url
 from holdfast.wire.plans import Plan
 from holdfast.wire.repeat import RetryTimer, send_until_done
 
@@ -27,16 +30,24 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 WAIT: Final = 3.0
 """Seconds that a command waits for a store that does not respond."""
+REFUSED: Final = 1.0
+"""Seconds that it tries to connect where nothing listens."""
 _ONE_TRY: Final = 5.0
 _URL_HELP: Final = "URL of the store [default: HOLDFAST_URL, REDIS_URL, or the embedded store]."
 
 
 class Place(NamedTuple):
-    """Where a command finds its jobs, as its options name it, and for how many seconds it waits for the store."""
+    """Where a command finds its jobs, as its options name it, and for how many seconds it waits for the store.
+
+    `url_origin` is what named the URL. A connection that is refused is tried for `refused` seconds only.
+    """
 
     url: str | None
     namespace: str
     wait: float
+    url_origin: str = ""
+    refused: float = inf
+    wait_flag: str = "--wait"
 
     @contextmanager
     def client(self, *, must_exist: bool = False) -> Generator[Client]:
@@ -45,10 +56,10 @@ class Place(NamedTuple):
         Raises UsageError, TransportError, HoldfastError. The default namespace counts as used.
         """
         with self.unchecked() as client:
-            exists = look(client, self.wait)
+            exists = look(client, self)
             if must_exist and not exists and self.namespace != DEFAULT:
                 raise HoldfastError(
-                    f"there is no namespace {self.namespace!r} in {_shown(client)}: check --namespace and HOLDFAST_NAMESPACE"
+                    f"there is no namespace {self.namespace!r} in {client.settings.store}: check --namespace and HOLDFAST_NAMESPACE"
                 )
             yield client
 
@@ -63,17 +74,29 @@ class Place(NamedTuple):
 
     def unchecked(self) -> Client:
         """Make the client, whether the store responds or not. Raises UsageError."""
-        return Client(
-            self.url, namespace=self.namespace, deadline=self.wait, timeout=min(self.wait, _ONE_TRY)
-        )
+        return Client(self.url, **self._options())
 
     def async_client(self) -> "AsyncClient":
         """Make an async client, whether the store responds or not. Raises UsageError."""
         from holdfast.client.aio import AsyncClient
 
-        return AsyncClient(
-            self.url, namespace=self.namespace, deadline=self.wait, timeout=min(self.wait, _ONE_TRY)
-        )
+        return AsyncClient(self.url, **self._options())
+
+    def _options(self) -> ClientOptions:
+        timeout = min(self.wait, _ONE_TRY)
+        options = ClientOptions(namespace=self.namespace, deadline=self.wait, timeout=timeout)
+        if self.url is not None and self.url_origin:
+            options["url_origin"] = self.url_origin
+        return options
+
+
+def place_of(url: str | None, namespace: str, wait: float) -> Place:
+    """Return the place of these options of the command that runs; a program, and who gives --wait, is patient in any case."""
+    context = click.get_current_context()
+    is_given = context.get_parameter_source("wait") is not ParameterSource.DEFAULT
+    [flag] = [option.opts[0] for option in context.command.params if option.name == "wait"]
+    refused = inf if is_given or isinstance(context.command, Program) else REFUSED
+    return Place(url, namespace, wait, url_origin(context), refused, flag)
 
 
 def actor() -> str:
@@ -85,24 +108,22 @@ def actor() -> str:
     return one_line(f"{user}@{socket.gethostname()}")[:100]
 
 
-def look(client: Client, wait: float) -> bool:
+def look(client: Client, place: Place) -> bool:
     """Wait until the store responds, and return whether the client's namespace was used before. Raises TransportError."""
+    timer = RetryTimer(
+        place.wait, client.shard.clock, store=client.settings.store, refused=min(place.wait, place.refused)
+    )
     try:
-        return client.runner.run(_has_root(client, wait))
+        return client.runner.run(_has_root(client, timer))
     except (ConnectionLost, StoreTimeout) as error:
         raise type(error)(
-            f"{_shown(client)} did not respond within {wait:g} s: {error}; --wait SECONDS waits longer",
-            may_have_happened=False,
+            f"{error}; {place.wait_flag} SECONDS waits longer", may_have_happened=False
         ) from error
 
 
-def _has_root(client: Client, wait: float) -> Plan[bool]:
-    [reply] = yield from send_until_done([("EXISTS", client.root)], RetryTimer(wait, client.shard.clock))
+def _has_root(client: Client, timer: RetryTimer) -> Plan[bool]:
+    [reply] = yield from send_until_done([("EXISTS", client.root)], timer)
     return bool(reply != 0)  # the first call meets an error again, and explains it
-
-
-def _shown(client: Client) -> str:
-    return f"the store {shown_url(client.store_url)}" if client.store_url else "the embedded store"
 
 
 def store_options(command: F) -> F:
@@ -119,7 +140,7 @@ def wait_option(*names: str) -> Callable[[F], F]:
         default=WAIT,
         show_default=True,
         metavar="SECONDS",
-        help="Seconds to wait for a store that does not respond.",
+        help="Seconds to wait for a store that does not respond; a refused connection is tried for 1 s, unless this is given.",
     )
 
 
@@ -128,7 +149,7 @@ def with_place(command: F) -> F:
 
     @wraps(command)
     def placed(*args: Any, url: str | None, namespace: str, wait: float, **others: Any) -> Any:
-        return command(*args, place=Place(url, namespace, wait), **others)
+        return command(*args, place=place_of(url, namespace, wait), **others)
 
     return cast(
         "F",

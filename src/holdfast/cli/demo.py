@@ -24,7 +24,7 @@ from holdfast.cli import demo_jobs, demo_web
 from holdfast.cli.bench_run import Scratch
 from holdfast.cli.demo_show import Diary, Screen, print_report
 from holdfast.cli.output import counted, json_option, print_json
-from holdfast.errors import HoldfastError, JobFailed, StoreUnavailable, UsageError
+from holdfast.errors import HoldfastError, JobFailed, StoreUnavailable, UsageError, install_extra
 
 QUEUES = ("read", "measure", "report")
 IDLE_QUEUES: Final = {"process": "report", "thread": "engine"}
@@ -340,7 +340,7 @@ def demo(
 def _web_link(ends: ExitStack, run: Run) -> str:
     """Start the web UI of a run, print its address, and return it; "" if it is not installed or does not start."""
     if not demo_web.is_installed():
-        click.echo("the web UI is not installed: install the extra holdfast-jobs[web]", err=True)
+        click.echo(f"the web UI is not installed: {install_extra('web')}", err=True)
         return ""
     web = ends.enter_context(demo_web.DemoWeb(run.url, run.namespace, run.directory))
     try:

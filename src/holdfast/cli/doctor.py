@@ -30,7 +30,7 @@ def doctor(keys: int, place: Place, as_json: bool) -> int:
     noted, 1 for a warning or worse, 3 if the store does not respond.
     """
     with place.unchecked() as client:
-        look(client, place.wait)
+        look(client, place)
         report = client.runner.run(examine(client.shard, place.wait, keys))
     if as_json:
         print_json(report.as_dict())

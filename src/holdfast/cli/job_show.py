@@ -71,7 +71,8 @@ def _show(found: JobDetail, now: int, full: bool) -> None:
 
 
 def _facts(facts: JobFacts, now: int) -> dict[str, object]:
-    progress = facts.progress
+    # What a job reported last is not how far it got once it is complete.
+    progress = facts.progress if facts.state != "complete" else None
     return {
         "jid": facts.jid,
         "state": facts.state,
@@ -214,7 +215,7 @@ def _print_log(facts: JobFacts, lines: Sequence[str], as_json: bool) -> None:
         return
     for line in lines:
         echo_text(line)
-    progress = facts.progress
+    progress = facts.progress if facts.state != "complete" else None
     note = f", {progress.fraction:.0%} {progress.note}".rstrip() if progress else ""
     echo_text(f"{facts.state}{note}", err=True)
 

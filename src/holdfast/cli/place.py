@@ -8,6 +8,8 @@ from click.core import ParameterSource
 from holdfast.errors import UsageError
 
 DEFAULT: Final = "default"
+ORIGINS: Final = "holdfast.origins"
+"""Where the context of a command keeps what set its options, by their names, where that was no flag."""
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -31,6 +33,14 @@ def options_before() -> list[click.Parameter]:
         ),
         click.Option(["--namespace"], expose_value=False, callback=_remember, help="Namespace of the jobs."),
     ]
+
+
+def url_origin(context: click.Context) -> str:
+    """Return what gave a command its URL: a flag, or the variable or file that set it."""
+    if context.get_parameter_source("url") is ParameterSource.COMMANDLINE or context.meta.get("holdfast.url"):
+        return "--url"
+    origins: dict[str, str] = context.meta.get(ORIGINS, {})
+    return origins.get("url", "")
 
 
 own_namespace_option: Final = click.option(

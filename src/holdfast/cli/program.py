@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, cast
 import click
 from click.core import ParameterSource
 
+from holdfast.cli.place import ORIGINS
 from holdfast.code.allowed import is_ours
 from holdfast.errors import UsageError
 from holdfast.printable import one_line
@@ -133,6 +134,7 @@ class Program(click.Command):
             return config
         settings = self.settings()
         path, found = self.found(config, os.environ)
+        context.meta[ORIGINS] = {settings[key].name or "": each.origin for key, each in found.items()}
         context.default_map = {
             settings[key].name or "": each.value
             for key, each in found.items()

@@ -31,7 +31,7 @@ from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored
 from holdfast.console.put import NamedCode
 from holdfast.errors import HoldfastError, JobNotFound, UsageError
-from holdfast.settings import check_name
+from holdfast.settings import DEFAULT_BACKLOG, check_name
 
 _EMPTY = (
     "There are no recurring jobs. To add one:\n  holdfast recurring add CODE --queue QUEUE --every LENGTH"
@@ -153,7 +153,13 @@ def show(jid: str, place: Place, as_json: bool) -> None:
 @click.option("--data", metavar="JSON", help="Data of a class, or the arguments of a function.")
 @click.option("--priority", type=int, help="Priority of its jobs.")
 @click.option("--retries", type=int, help="Retries of its jobs.")
-@click.option("--backlog", type=int, help="How many missed occurrences are put later, 0 for all.")
+@click.option(
+    "--backlog",
+    type=int,
+    default=DEFAULT_BACKLOG,
+    show_default=True,
+    help="How many missed occurrences are put later, 0 for all.",
+)
 @click.option("--tag", "tags", multiple=True, help="Tag of its jobs; can be repeated.")
 @store_options
 @json_option

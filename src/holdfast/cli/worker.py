@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 import click
 
-from holdfast.cli.place import inherited, own_namespace_option
+from holdfast.cli.place import inherited, own_namespace_option, url_origin
 from holdfast.cli.program import Program, split_each
 from holdfast.cli.worker_log import open_log, set_level
 from holdfast.errors import UsageError
@@ -254,6 +254,7 @@ def worker(context: click.Context, /, reloads: bool, **flags: Any) -> int:
     packages directly in the working directory, and klass names with an --allow prefix.
     """
     program = cast("Program", context.command)
+    flags["url_origin"] = url_origin(context) or "--url"
     flags["variables"] = lambda: program.from_variables(context, os.environ)
     if flags["greenlets"]:
         flags |= _greenlets(flags)

@@ -85,7 +85,7 @@ def _load(flags: Mapping[str, Any], root: str, paths: tuple[str, ...]) -> tuple[
         url = url_of(flags["url"], flags["port"])
         make_importable(settings)
         import_modules(settings.imports)
-    store = choose(url, flags["namespace"], before)
+    store = choose(url, flags["namespace"], before, flags["url_origin"])
     if flags["workdir"]:
         _enter(flags["workdir"])
     return settings, store

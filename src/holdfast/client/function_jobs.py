@@ -19,11 +19,11 @@ from msgspec import Raw
 
 from holdfast.client.descriptors import AnyClient
 from holdfast.client.put_handles import AsyncHandle, Handle
-from holdfast.code.job_options import JobOptions, PutChanges
+from holdfast.code.job_options import JobOptions, PutChanges, option_hint, unknown
 from holdfast.code.registry import Registered, stored_name
 from holdfast.codecs import to_plain
 from holdfast.errors import UsageError
-from holdfast.settings import Duration, check_list, check_name, check_seconds, unknown_option
+from holdfast.settings import DEFAULT_BACKLOG, Duration, check_list, check_name, check_seconds
 
 P = ParamSpec("P")
 C = TypeVar("C")
@@ -101,6 +101,12 @@ class Timing(msgspec.Struct, frozen=True):
     jid: str | None
 
     def __post_init__(self) -> None:
+        given: object = self.interval
+        if isinstance(given, str):
+            raise UsageError(
+                f"every: expected an interval in seconds or a timedelta, got {given!r:.80}; for each day at 3:00 UTC "
+                "write every(timedelta(days=1), starting=datetime(2026, 1, 1, 3, tzinfo=UTC))"
+            )
         check_seconds("interval", self.interval, SHORTEST)
 
     def options(self) -> dict[str, object]:
@@ -259,7 +265,7 @@ class AnyFunctionJob(Generic[P, C, R]):
                     f"{name} is the same for all puts of a function: give it to @app.job({name}=…)"
                 )
             if name not in PutChanges.__annotations__:
-                raise unknown_option("options", name, tuple(PutChanges.__annotations__))
+                raise unknown("options", name, tuple(PutChanges.__annotations__))
         other = type(self)(self.app, self._function, self.registered, {**self._changes, **changes})
         other._plain = self._plain
         return other
@@ -270,7 +276,15 @@ class AnyFunctionJob(Generic[P, C, R]):
 
     def write(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Raw:
         """Return the data of a put. Raises UsageError naming an argument that does not fit."""
-        return self.registered.arguments.write(args, kwargs, self.app.settings.max_data)
+        arguments = self.registered.arguments
+        try:
+            return arguments.write(args, kwargs, self.app.settings.max_data)
+        except UsageError as error:
+            for name in kwargs:
+                hint = "" if arguments.takes(name) else option_hint(name, self.__name__)
+                if hint:
+                    raise UsageError(f"{self.__name__} has no argument {name!r}; {hint}") from error
+            raise
 
     @property
     def stored_name(self) -> str:
@@ -351,7 +365,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         /,
         *,
         starting: datetime | float | None = None,
-        backlog: int = 1,
+        backlog: int = DEFAULT_BACKLOG,
         jid: str | None = None,
     ) -> Every[P]:
         """Put the job at a fixed `interval`, in seconds or a timedelta: `report.every(3600).put("sales")`.
@@ -359,7 +373,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         The first job is put at once, or at `starting` (a datetime with a time zone, or epoch seconds; if that has passed,
         whole intervals later). A second call with the same arguments or the same `jid` updates the same recurrence: its
         options are replaced, and the time of its next job stays. Of the jobs that were missed while no worker took jobs,
-        at most `backlog` are put later, 0 for all. Core: verbs/recur.lua.
+        at most `backlog` (1) are put later, 0 for all. Core: verbs/recur.lua.
         """
         return Every(self, Timing(interval, starting, backlog, jid))
 
@@ -393,7 +407,7 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
         /,
         *,
         starting: datetime | float | None = None,
-        backlog: int = 1,
+        backlog: int = DEFAULT_BACKLOG,
         jid: str | None = None,
     ) -> AsyncEvery[P]:
         """Put the job at a fixed interval, as `FunctionJob.every`: `await report.every(3600).put("sales")`."""

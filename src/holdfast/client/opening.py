@@ -71,14 +71,17 @@ log = logging.getLogger("holdfast")
 _UNSET: Final = "redis://localhost"
 _REDIS_CLI: Final = 'redis-cli -s "$(holdfast store path)/socket"'
 """What reaches the embedded store."""
-_NO_SETTINGS: Final = ("hostname", "on_lua_script_reload_callback")
+_NO_SETTINGS: Final = ("hostname", "on_lua_script_reload_callback", "url_origin")
 _EMPTY: Final = (("username", ""), ("password", ""))
 """Parts that count as not given: how configuration writes that there is no password."""
-_HIDDEN: Final = ("namespace", "ssl_password", "ssl_ca_data", "credential_provider", "redis_connect_func")
+_HIDDEN: Final = (
+    "namespace", "ssl_password", "ssl_ca_data", "credential_provider", "redis_connect_func", "url_origin",
+)  # fmt: skip
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """Checked options: `settings`, and the target of connections. `options` and the URL make the same client again.
+    """Checked options: `settings`, and the target of connections. `options` and the URL make the same client again; `origin` is
+    what named the URL.
 
     `on_load` is called with (`client.database`, digest) when the client loaded the core.
     """
@@ -86,6 +89,7 @@ class Opening(msgspec.Struct, frozen=True):
     settings: Settings
     target: Target
     options: ClientOptions
+    origin: str = ""
     on_load: Callable[[Any, str], object] | None = None
 
     @property
@@ -131,18 +135,19 @@ def settle(url: object, options: Mapping[str, object], drive: DriverClasses) -> 
     if existing is not None:
         for option in (*parts, *given):
             raise UsageError(f"{option} cannot be given with a connection, which has it")
-    found = url_of_existing(existing) if existing is not None else _url(url, parts)
-    settings = _settings(found, own)
+    found, origin = _url(url, parts) if existing is None else _of_existing(existing)
+    origin = str(own.get("url_origin") or origin)
+    settings = _settings(found, own, origin)
     where = _Embedded(settings.durability) if found is None else None
     kept: Any = {**own, **given}
-    return Opening(settings, Target(given, where, existing), kept, _callback(own))
+    return Opening(settings, Target(given, where, existing), kept, origin, _callback(own))
 
 
 def _taken_out(given: dict[str, T], names: Iterable[str]) -> dict[str, T]:
     return {name: given.pop(name) for name in names if name in given}
 
 
-def _settings(url: str | None, own: Mapping[str, Any]) -> Settings:
+def _settings(url: str | None, own: Mapping[str, Any], origin: str) -> Settings:
     chosen = {name: value for name, value in own.items() if name not in _NO_SETTINGS}
     chosen["worker_name"] = own.get("hostname") or default_worker_name()
     if "deadline" in own:
@@ -151,7 +156,10 @@ def _settings(url: str | None, own: Mapping[str, Any]) -> Settings:
         chosen.setdefault("durability", "fsync")
     settings = Settings(_UNSET if url is None else url, **chosen).checked()
     reach = _REDIS_CLI if url is None else redis_cli_of(settings.url)
-    return msgspec.structs.replace(settings, flags=_flags(url, settings.namespace), redis_cli=reach)
+    store = "the embedded store" if url is None else f"the store {shown_url(url)} (URL from {origin})"
+    return msgspec.structs.replace(
+        settings, flags=_flags(url, settings.namespace), redis_cli=reach, store=store
+    )
 
 
 def _callback(own: Mapping[str, Any]) -> Callable[[Any, str], object] | None:
@@ -170,17 +178,22 @@ def _existing(url: object, redis: object) -> Any:
     return found
 
 
-def _url(url: Any, parts: Mapping[str, object]) -> str | None:
-    """Return the URL that was given, whole or in parts, or that of the environment; None for the embedded store."""
+def _of_existing(existing: Any) -> tuple[str | None, str]:
+    return url_of_existing(existing), "the given connection"
+
+
+def _url(url: Any, parts: Mapping[str, object]) -> tuple[str | None, str]:
+    """Return the URL that was given, whole or in parts, or that of the environment, None for the embedded store; and its origin."""
     if url is not None:
-        return url_with(url, parts)
+        return url_with(url, parts), "the argument url"
     if parts:
-        return url_of_parts(parts)
+        return url_of_parts(parts), f"the arguments {', '.join(parts)}"
     name, found = _url_of_environment()
-    if found:
+    if found and found not in _logged:
         # Only this one is logged: the program knows a URL that it gave.
         log.info("using the store of %s: %s", name, shown_url(found))
-    return found
+        _logged.add(found)
+    return found, name
 
 
 def _url_of_environment() -> tuple[str, str | None]:
@@ -202,7 +215,7 @@ def _flags(url: str | None, namespace: str) -> str:
 
 
 _logged: set[str] = set()
-"""The embedded stores that were logged, each once for this program and its children."""
+"""The URLs of stores that were logged, each once for this program and its children."""
 
 
 class _Embedded:

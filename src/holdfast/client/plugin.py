@@ -47,7 +47,7 @@ def run_script(shard: Shard, script: Script, args: Sequence[Word]) -> Plan[Reply
 
 
 def _run(shard: Shard, script: Script, call: Call) -> Plan[Reply]:
-    patience = RetryTimer(shard.settings.deadline, shard.clock)
+    patience = RetryTimer(shard.settings.deadline, shard.clock, store=shard.settings.store)
     pause, loads = 0.0, 0
     while True:
         if not shard.met:

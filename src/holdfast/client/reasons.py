@@ -156,7 +156,9 @@ def _retries(facts: Facts) -> Check | None:
     left, lost = max(facts["remaining"], 0), facts["losses"]
     if "max_losses" in facts:
         failures = facts["retries"] - left
-        text = f"{failures} of {facts['retries']} failures and {lost} of {facts['max_losses']} losses have been paid for"
+        text = (
+            f"{failures} of {facts['retries']} failures and {lost} of {facts['max_losses']} losses are used"
+        )
     else:
         text = f"{left} of {facts['retries']} retries are left"
         text += f"; its lease was lost {times(lost)}" if lost else ""

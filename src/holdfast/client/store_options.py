@@ -63,7 +63,8 @@ class OwnOptions(TypedDict, total=False):
     `ensure_minimum_version`; `Settings` describes them.
 
     `redis` is an existing connection, as the first argument may be. `on_lua_script_reload_callback` is
-    called with (`client.database`, digest) when this client had to load the core into the store.
+    called with (`client.database`, digest) when this client had to load the core into the store. `url_origin` is what errors
+    name as the origin of the URL, such as a key of your settings.
     """
 
     namespace: str
@@ -77,6 +78,7 @@ class OwnOptions(TypedDict, total=False):
     ensure_minimum_version: bool
     redis: object
     on_lua_script_reload_callback: Callable[[Any, str], object] | None
+    url_origin: str
 
 
 class StoreOptions(OwnOptions, Parts, DriverOptions, total=False):

@@ -110,9 +110,10 @@ class JobOptions(TypedDict, total=False):
     because its process died or its lease expired (0: it runs at most once); `priority`; `tags` and `throttles`, lists of
     names. In seconds, or as timedelta: `delay`, `expires` (the job is not started later than this after the put),
     `timeout` (the longest run), `result_keep` (3600), and `soft_timeout`, after which PerformTimeout is raised in the
-    function, which may catch it.
+    function, which may catch it. With `strict_results`, a result that is not of the type that the function declares fails
+    the job in `<queue>-WrongResult`, without a retry; without it, that is logged once for each function, and the job completes.
 
-    All but `soft_timeout` and a `backoff` that is a function are sent with each put.
+    All but `soft_timeout`, `strict_results` and a `backoff` that is a function are sent with each put.
     """
 
     queue: str
@@ -128,6 +129,7 @@ class JobOptions(TypedDict, total=False):
     timeout: Duration | None
     soft_timeout: Duration | None
     result_keep: Duration
+    strict_results: bool
 
 
 class PutChanges(TypedDict, total=False):
@@ -149,11 +151,58 @@ class PutChanges(TypedDict, total=False):
     result_keep: Duration
 
 
+_OF_OTHER_LIBRARIES: Final = {
+    "acks_late": "max_losses: a lost job is always tried again, up to max_losses times",
+    "actor_name": "name",
+    "at_front": "priority",
+    "autoretry_for": "retries, and @holdfast.retry(Error, …) below it to retry after some exceptions only",
+    "bind": "holdfast.current_job(), called in the function",
+    "countdown": "delay",
+    "default_retry_delay": "backoff",
+    "depends_on": "depends",
+    "eta": "put_at(moment, …) in place of put(…)",
+    "ignore_result": "result_keep=0",
+    "job_id": "jid",
+    "job_timeout": "timeout",
+    "max_age": "expires",
+    "max_retries": "retries",
+    "queue_name": "queue",
+    "rate_limit": "throttles",
+    "result_ttl": "result_keep",
+    "retry_backoff": "backoff",
+    "soft_time_limit": "soft_timeout",
+    "task_id": "jid",
+    "throttle": "throttles",
+    "time_limit": "timeout",
+    "ttl": "expires",
+}
+"""Options of other libraries, and what to write here."""
+
+
+def unknown(where: str, option: str, known: Sequence[str]) -> UsageError:
+    """Return the error for an option that does not exist, with what to write in its place."""
+    advice = _OF_OTHER_LIBRARIES.get(option)
+    if advice is None:
+        return unknown_option(where, option, tuple(known))
+    return UsageError(f"{where} has no option {option!r}; use {advice}")
+
+
+def option_hint(name: str, call: str) -> str:
+    """Return how to give an option that was given as an argument of a put of `call`, "" for what is no option."""
+    if name in PutChanges.__annotations__:
+        return f"{name} is an option of the put: write {call}.options({name}=…).put(…)"
+    if name in JobOptions.__annotations__:
+        return f"{name} is an option of the function: give it to @app.job({name}=…)"
+    if name in _OF_OTHER_LIBRARIES:
+        return f"for the option {name} of other libraries, use {_OF_OTHER_LIBRARIES[name]}"
+    return ""
+
+
 def check_known(options: JobOptions) -> None:
     """Raise UsageError for an option that does not exist."""
     for option in options:
         if option not in JobOptions.__annotations__:
-            raise unknown_option("job", option, tuple(JobOptions.__annotations__))
+            raise unknown("job", option, tuple(JobOptions.__annotations__))
 
 
 def travelling(options: JobOptions) -> dict[str, Any]:

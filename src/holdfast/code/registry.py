@@ -13,13 +13,14 @@ from typing import Any, Final
 from holdfast.code import soft_limit
 from holdfast.code.job_options import RESULT_KEEP, Backoff, JobOptions, make_backoff, travelling
 from holdfast.code.naming import klass_name
-from holdfast.code.signature import Arguments
+from holdfast.code.signature import Arguments, Result
 from holdfast.errors import UsageError
 from holdfast.settings import (
     MAX_DELAY,
     MAX_RETRIES,
     check_milliseconds,
     check_name,
+    check_switch,
     check_whole,
 )
 
@@ -35,7 +36,8 @@ class Registered:
 
     `retries`: None if the option was not given; then the job fails at its first exception. `keep_ms`: how long the result
     is kept if the put has no `result_keep`. `travelling`: the options that each put sends. `soft_timeout`: seconds until
-    PerformTimeout is raised in the function, None for never.
+    PerformTimeout is raised in the function, None for never. `strict_results`: a result of another type than the declared
+    one fails the job.
     """
 
     name: str
@@ -46,7 +48,9 @@ class Registered:
     keep_ms: int
     travelling: Mapping[str, object]
     soft_timeout: float | None = None
+    strict_results: bool = False
     arguments: Arguments = field(init=False)
+    result: Result = field(init=False)
     is_async: bool = field(init=False)
 
     def retries_after(self, error: BaseException) -> bool:
@@ -56,6 +60,7 @@ class Registered:
 
     def __post_init__(self) -> None:
         self.arguments = Arguments(self.function, self.name.rpartition(".")[2])
+        self.result = Result(self.function)
         self.is_async = inspect.iscoroutinefunction(self.function)
 
 
@@ -130,6 +135,7 @@ def make_entry(function: Callable[..., object], options: JobOptions) -> Register
         keep_ms=check_milliseconds("result_keep", options.get("result_keep", RESULT_KEEP), 0, MAX_DELAY),
         travelling=travelling(options),
         soft_timeout=soft_limit.checked(options.get("soft_timeout"), options.get("timeout")),
+        strict_results=check_switch("strict_results", options.get("strict_results", False)),
     )
     register(entry)
     return entry
@@ -138,9 +144,15 @@ def make_entry(function: Callable[..., object], options: JobOptions) -> Register
 def _checked_function(function: Any) -> Callable[..., object]:
     if isinstance(function, staticmethod):
         function = function.__func__
+    elif _is_method(function):
+        name = getattr(function, "__qualname__", type(function).__name__)
+        raise UsageError(
+            f"{name} is a method, and its object would not reach the worker: make it a function of the module or a "
+            "@staticmethod, with what it needs as arguments"
+        )
     if isinstance(getattr(function, "registered", None), Registered):
         raise UsageError(f"{function!r} is a job already; its options() differ for one put")
-    if inspect.isclass(function) or isinstance(function, classmethod) or not callable(function):
+    if inspect.isclass(function) or not callable(function):
         raise UsageError(f"a function job is a function, not {function!r:.80}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(f"a function job returns its result; {function.__name__} yields")
@@ -148,6 +160,19 @@ def _checked_function(function: Any) -> Callable[..., object]:
         raise UsageError(f"a function job has a name to be found by, which {function!r:.80} has not")
     checked: Callable[..., object] = function
     return checked
+
+
+def _is_method(function: Any) -> bool:
+    """Whether a function gets an object or a class as its first argument, as far as its names show."""
+    if isinstance(function, classmethod) or inspect.ismethod(function):
+        return True
+    scope = getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
+    code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
+    return (
+        "." in scope
+        and code is not None
+        and code.co_varnames[: code.co_argcount][:1] in (("self",), ("cls",))
+    )
 
 
 def _checked_name(function: Callable[..., object], given: str | None) -> str:

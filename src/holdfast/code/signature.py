@@ -1,9 +1,13 @@
-"""The arguments of a function job: checked and encoded at the put, decoded and checked again by the worker.
+"""The arguments of a function job, checked and encoded at the put, decoded and checked again by the worker; and its result.
 
-At the put, arguments that are not plain JSON values are also decoded, so that a worker can read every put that succeeds.
+At the put, arguments that are not plain JSON values are also decoded, so that a worker can read every put that succeeds,
+and nothing of them is lost: unknown keys of a TypedDict are refused, and fields that the declared class does not have, as
+those of a subclass. A worker refuses unknown keys of TypedDicts, too; unknown fields of classes it leaves out, because
+programs of a newer release may send them.
 """
 
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +17,8 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
+from holdfast.code.failure import text_of
+from holdfast.code.outcomes import result_of
 from holdfast.codecs import MAX_DATA, decode, encode_value, from_plain, to_plain
 from holdfast.errors import CodecError, UsageError
 from holdfast.settings import unknown_option
@@ -21,20 +27,25 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NO_PLACE: Final = 1 << 30
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _SAME: Final = frozenset((int, str, bool))
 """Types whose values are the same after encoding and decoding."""
 _encode_same: Final = msgspec.json.Encoder().encode
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """What decoding raises for data that are not JSON, not UTF-8, or nested too deep."""
-_PLAIN: Final = _SAME | {float, list, tuple, dict, type(None)}
+_SURE: Final = _SAME | {float, type(None)}
+_OF_OTHER_CLASS: Final = re.compile(
+    r"Expected `object[^`]*`, got `((?!int|str|bool|float|null|array|object)\w+)`"
+)
+_PLAIN: Final = _SURE | {list, tuple, dict}
 
 
 class _Parameter(NamedTuple):
     """A parameter of a function: `decode` turns JSON into its value.
 
     `annotation` is None if any JSON value fits; then `undecodable` has the reason why a worker can decode it only to plain JSON
-    values. `place` is its position, 1 << 30 if it has none.
+    values. `place` is its position, 1 << 30 if it has none. `lossy` is what decoding may leave out of its values.
     """
 
     name: str
@@ -43,6 +54,7 @@ class _Parameter(NamedTuple):
     annotation: Any
     decode: Callable[[bytes], object]
     undecodable: str = ""
+    lossy: int = 0
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -147,7 +159,10 @@ class Arguments:
 
     def _missing(self, given: int, kwargs: Mapping[str, object]) -> UsageError:
         names = [repr(name) for place, name in self._required if place >= given and name not in kwargs]
-        return UsageError(f"{self._title} misses its argument{'s' * (len(names) > 1)} {', '.join(names)}")
+        what = "arguments" if len(names) > 1 else "argument"
+        return UsageError(
+            f"{self._title} requires the {what} {', '.join(names)}, which the call does not give"
+        )
 
     def _written(self, limit: int, parameter: _Parameter, value: object) -> bytes:
         kind = type(value)
@@ -172,9 +187,11 @@ class Arguments:
             body = encode_value(value, limit)
             # Values of the right class may contain wrong ones, which would fail only in the worker.
             built = parameter.decode(body)
+            if parameter.lossy:
+                check_complete(body, built)
             if kind is dict:
                 _check_keys(value, built)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, _Incomplete) as error:
             raise self._mismatch(parameter, error) from None
         except UsageError as error:
             kind = CodecError if isinstance(error, CodecError) else UsageError
@@ -183,19 +200,47 @@ class Arguments:
 
     def _read_back(self, parameter: _Parameter, body: Any) -> object:
         try:
-            return parameter.decode(body)
-        except msgspec.ValidationError as error:
+            value = parameter.decode(body)
+            if parameter.lossy == _KEYS:
+                check_complete(body, value, only_keys=True)
+            return value
+        except (msgspec.ValidationError, _Incomplete) as error:
             raise self._mismatch(parameter, error) from None
         except (CodecError, *_UNREADABLE) as error:
             raise CodecError(f"{self._title}: argument {parameter.name!r} cannot be read: {error}") from None
 
     def _mismatch(self, parameter: _Parameter, error: Exception) -> UsageError:
-        return UsageError(f"{self._title}: argument {parameter.name!r} does not fit: {error}")
+        sentence = f"{self._title}: argument {parameter.name!r} does not fit: {error}"
+        found = _OF_OTHER_CLASS.search(str(error))
+        if found is not None:
+            sentence += (
+                f"; a worker could not build a {found[1]} again: name {found[1]} in the annotation, or give an object of a "
+                "class that it names (a subclass is another class)"
+            )
+        return UsageError(sentence)
+
+    def takes(self, name: str) -> bool:
+        """Return whether a call may give an argument by this name."""
+        if not self._ready:
+            self._inspect()
+        return name in self._named or self._rest_named is not None
 
     def _inspect(self) -> None:
         hints = hints_of(self._function)
         for place, parameter in enumerate(inspect.signature(self._function).parameters.values()):
-            self._add(parameter, _parameter_of(place, parameter, hints))
+            # A keyword-only parameter is never filled by position.
+            place = place if parameter.kind in _POSITIONAL else _NO_PLACE
+            unpacked = _unpacked(parameter, hints)
+            if unpacked is not None:
+                for entry in unpacked:
+                    self._named[entry.name] = entry
+                    if entry.required:
+                        self._required.append((_NO_PLACE, entry.name))
+                continue
+            is_required = parameter.default is parameter.empty
+            self._add(
+                parameter, _parameter_of(parameter.name, place, is_required, parameter.annotation, hints)
+            )
         self._ready = True
 
     def _add(self, parameter: inspect.Parameter, entry: _Parameter) -> None:
@@ -214,6 +259,17 @@ class Arguments:
             self._required.append((entry.place, entry.name))
 
 
+def _unpacked(parameter: inspect.Parameter, hints: Mapping[str, object]) -> list[_Parameter] | None:
+    """Return the arguments that `**names: Unpack[TypedDict]` stands for; None for any other parameter."""
+    hint = hints.get(parameter.name)
+    if parameter.kind is not parameter.VAR_KEYWORD or typing.get_origin(hint) is not typing.Unpack:
+        return None
+    [table] = typing.get_args(hint)
+    of_keys = typing.get_type_hints(table)
+    required = cast("frozenset[str]", table.__required_keys__)
+    return [_parameter_of(name, _NO_PLACE, name in required, of_keys[name], of_keys) for name in of_keys]
+
+
 def hints_of(function: Callable[..., object]) -> dict[str, object]:
     """The annotations of a function, looked up; those that cannot be are left out, the others count."""
     try:
@@ -230,16 +286,14 @@ def hints_of(function: Callable[..., object]) -> dict[str, object]:
         return found
 
 
-def _parameter_of(place: int, parameter: inspect.Parameter, hints: Mapping[str, object]) -> _Parameter:
-    # A keyword-only parameter is never filled by position.
-    place = place if parameter.kind in _POSITIONAL else 1 << 30
-    name, required = parameter.name, parameter.default is parameter.empty
-    if parameter.annotation is parameter.empty:
+def _parameter_of(
+    name: str, place: int, required: bool, written: object, hints: Mapping[str, object]
+) -> _Parameter:
+    """Return a parameter whose annotation was `written` so, and is in `hints` where it could be looked up."""
+    if written is inspect.Parameter.empty:
         return _Parameter(name, place, required, None, decode, "it has no annotation")
     if name not in hints:
-        return _Parameter(
-            name, place, required, None, decode, f"{parameter.annotation!r} is not known when the job runs"
-        )
+        return _Parameter(name, place, required, None, decode, f"{written!r} is not known when the job runs")
     annotation = hints[name]
     if annotation is Any or annotation is object:
         return _Parameter(name, place, required, None, decode)
@@ -249,4 +303,124 @@ def _parameter_of(place: int, parameter: inspect.Parameter, hints: Mapping[str, 
         return _Parameter(
             name, place, required, None, decode, f"its annotation cannot be read from JSON ({error})"
         )
-    return _Parameter(name, place, required, annotation, decoder.decode)
+    return _Parameter(name, place, required, annotation, decoder.decode, lossy=_lossy(annotation))
+
+
+_FIELDS: Final = 1
+_KEYS: Final = 2
+_WITH_FIELDS: Final = frozenset(("StructType", "DataclassType", "CustomType"))
+
+
+def _lossy(annotation: object) -> int:
+    """Return what decoding may leave out of values of a type: _KEYS of TypedDicts, _FIELDS of classes only, or 0 for nothing."""
+    if isinstance(annotation, type) and annotation in _PLAIN:
+        return 0
+    from msgspec import inspect as described  # few programs need it
+
+    try:
+        pending: list[object] = [described.type_info(annotation)]
+    except Exception:
+        return _KEYS  # not known
+    seen: dict[int, object] = {}
+    while pending:
+        one = pending.pop()
+        if isinstance(one, tuple):
+            pending += one
+        elif isinstance(one, (described.Type, described.Field)) and id(one) not in seen:
+            seen[id(one)] = one
+            pending += [getattr(one, name) for name in one.__struct_fields__]
+    kinds = {type(one).__name__ for one in seen.values()}
+    return _KEYS if "TypedDictType" in kinds else _FIELDS if kinds & _WITH_FIELDS else 0
+
+
+class _Incomplete(UsageError):
+    """A part of a value has no place in the declared type."""
+
+
+def check_complete(body: bytes, built: object, *, only_keys: bool = False) -> None:
+    """Raise UsageError if what was decoded from a JSON text lacks some of it: keys of TypedDicts, or fields of classes."""
+    left = _left_out(decode(body), built, only_keys, "$")
+    if left:
+        raise _Incomplete(left)
+
+
+def _left_out(plain: object, built: object, only_keys: bool, at: str) -> str:
+    """Return what of a JSON value a built one lacks, "" for nothing."""
+    pairs: list[tuple[str, Any, Any]] = []
+    if isinstance(plain, list):
+        items = cast("list[object]", plain)
+        others = cast("Sequence[Any]", built) if isinstance(built, (list, tuple)) else ()
+        if len(others) == len(items):
+            pairs = [(f"{at}[{i}]", *pair) for i, pair in enumerate(zip(items, others, strict=True))]
+    elif isinstance(plain, dict):
+        table = cast("dict[str, Any]", plain)
+        known = _content(table, built)
+        if known is None:
+            return ""
+        is_dict = isinstance(built, dict)
+        for name in table if is_dict or not only_keys else ():
+            if name not in known:
+                what = "the TypedDict has no key" if is_dict else f"{type(built).__name__} has no field"
+                return f"{what} {name!r:.80} - at `{at:.80}`"
+        pairs = [(f"{at}.{name}", table[name], known[name]) for name in table if name in known]
+    for place, one, other in pairs:
+        left = _left_out(one, other, only_keys, place)
+        if left:
+            return left
+    return ""
+
+
+def _content(plain: Mapping[str, Any], built: object) -> Mapping[str, Any] | None:
+    """Return what a built value has, by the names of the JSON object that it was built from; None if that is not known."""
+    if isinstance(built, dict):
+        content: dict[Any, Any] = built  # pyright: ignore[reportUnknownVariableType]
+        if all(type(key) is str for key in content):
+            return content
+        # Keys of another type are in the order of the JSON object.
+        return dict(zip(plain, content.values(), strict=True)) if len(plain) == len(content) else None
+    kind: Any = type(built)
+    if isinstance(built, msgspec.Struct):
+        fields = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
+        tag = kind.__struct_config__.tag_field
+        return {name: getattr(built, field) for name, field in fields} | ({tag: None} if tag else {})
+    if hasattr(kind, "model_validate") and hasattr(kind, "model_dump"):
+        return cast("dict[str, Any]", to_plain(built))
+    for names in (
+        getattr(kind, "__dataclass_fields__", ()),
+        [each.name for each in getattr(kind, "__attrs_attrs__", ())],
+    ):
+        if names:
+            return {name: getattr(built, name, None) for name in names}
+    return None
+
+
+class Result:
+    """The declared result of a function."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+        self._parameter: _Parameter | None = None
+
+    def mismatch(self, value: object, body: bytes) -> str:
+        """Return why a result, whose JSON is `body`, is not of the declared type, "" if it is: both types, and where they differ."""
+        expected = self._parameter or self._declared()
+        kind = type(value)
+        if expected.annotation is None or (kind is expected.annotation and kind in _SURE):
+            return ""
+        try:
+            built = expected.decode(body)
+            if expected.lossy:
+                check_complete(body, built)
+        except Exception as error:  # of any kind: the classes that check their values are the user's
+            declared = inspect.formatannotation(expected.annotation)
+            return (
+                f"it is declared as {declared}, and the function returned {kind.__name__}: {text_of(error)}"
+            )
+        return ""
+
+    def _declared(self) -> _Parameter:
+        hints = hints_of(self._function)
+        declared = result_of(hints.get("return", Any))
+        found = _parameter_of("return", 0, True, declared, {"return": declared})
+        self._parameter = found
+        return found

@@ -68,7 +68,9 @@ class Calls:
 
     def send(self, *calls: Call) -> Plan[Replies]:
         """Send calls together; a refusal is an ErrorReply among the replies. Raises TransportError."""
-        return send_until_done(list(calls), RetryTimer(self._patience, self.shard.clock))
+        return send_until_done(
+            list(calls), RetryTimer(self._patience, self.shard.clock, store=self.shard.settings.store)
+        )
 
     def ask(self, command: Command[R]) -> Plan[R]:
         """Run one reading command. Raises NotChecked, TransportError."""

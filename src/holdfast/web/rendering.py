@@ -7,6 +7,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from holdfast.errors import UsageError
+from holdfast.settings import DEFAULT_BACKLOG
 from holdfast.web import charts, formatting
 
 _FOLDER: Final = Path(__file__).parent / "templates"
@@ -25,7 +26,7 @@ class Pages:
             extensions=["jinja2.ext.do"],
         )
         self._environment.filters.update({**formatting.FILTERS, **charts.FILTERS})
-        self._environment.globals.update(formatting.GLOBALS)
+        self._environment.globals.update(formatting.GLOBALS, default_backlog=DEFAULT_BACKLOG)
 
     def page(self, template: str, ctx: object, page: object, **more: object) -> str:
         """Return a whole page."""

@@ -278,7 +278,7 @@ def _timer(shard: Shard, commands: Sequence[Command[object]]) -> RetryTimer:
     if _get_running_loop() is not None and any(command.verb in _PUTS for command in commands):
         seconds = min(seconds, shard.settings.loop_deadline)
     seconds = min([seconds, *(getattr(command, "deadline", seconds) for command in commands)])
-    return RetryTimer(seconds, shard.clock, shard.gate)
+    return RetryTimer(seconds, shard.clock, shard.gate, shard.settings.store)
 
 
 def _timed(shard: Shard, step: Step) -> Plan[Replies]:

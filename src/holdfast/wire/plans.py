@@ -105,13 +105,21 @@ def error_reply(error: Exception) -> ErrorReply:
 class LinkError(Exception):
     """A step that did not complete. `sent`: some of it may have reached the store.
 
-    `after`: it was not tried, because the store is unavailable; try again after this many seconds.
+    `after`: it was not tried, because the store is unavailable; try again after this many seconds. `refused`: nothing listens
+    there, or the name is not known.
     """
 
     def __init__(
-        self, detail: str, *, sent: bool = True, timed_out: bool = False, after: float = 0.0
+        self,
+        detail: str,
+        *,
+        sent: bool = True,
+        timed_out: bool = False,
+        after: float = 0.0,
+        refused: bool = False,
     ) -> None:
         super().__init__(detail)
+        self.refused = refused
         self.after = after
         self.sent = sent
         self.timed_out = timed_out

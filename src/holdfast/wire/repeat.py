@@ -12,6 +12,7 @@ until the deadline. The error then states whether the call may have happened.
 import logging
 import random
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 from holdfast.errors import (
@@ -39,16 +40,31 @@ _TEMPORARY: Final = _BUSY | _NO_WRITES | {"OOM"}
 class RetryTimer:
     """The time in which one call may be sent again, and the pauses between its tries.
 
-    `gate` knows whether an outage of the store was logged.
+    `gate` knows whether an outage of the store was logged. `store` names the store in errors. A connection that is refused is
+    tried for `refused` seconds only.
     """
 
-    def __init__(self, seconds: float, clock: Callable[[], float], gate: ReconnectGate | None = None) -> None:
+    def __init__(
+        self,
+        seconds: float,
+        clock: Callable[[], float],
+        gate: ReconnectGate | None = None,
+        store: str = "the store",
+        refused: float = inf,
+    ) -> None:
         self.gate = gate or ReconnectGate()
+        self.store = store
         self._clock = clock
         self._begun = clock()
         self._end = self._begun + seconds
+        self._end_refused = self._begun + refused
         self._pause = FIRST_PAUSE
         self.tries = 0
+
+    def note(self, reason: object) -> None:
+        """Note why a try failed."""
+        if isinstance(reason, LinkError) and reason.refused:
+            self._end = min(self._end, self._end_refused)
 
     def next_pause(self) -> float | None:
         """Return the seconds to wait before the next try, with jitter; None after the deadline."""
@@ -67,9 +83,10 @@ class RetryTimer:
         return None if left <= 0 else min(seconds, left)
 
     def __str__(self) -> str:
+        seconds = self._clock() - self._begun
         if self.tries == 1:
-            return "at the only try"
-        return f"in {self.tries} tries over {self._clock() - self._begun:.1f} s"
+            return "at the only try" if seconds < 0.05 else f"in 1 try over {seconds:.1f} s"
+        return f"in {self.tries} tries over {seconds:.1f} s"
 
 
 def is_temporary(reply: ErrorReply) -> bool:
@@ -107,6 +124,7 @@ def send_until_done(
 
 def wait(reason: ErrorReply | LinkError, timer: RetryTimer) -> float:
     """Return the seconds to wait before the next try. Raises the error for `reason` after the deadline."""
+    timer.note(reason)
     if isinstance(reason, LinkError) and reason.after:
         pause = timer.within_deadline(reason.after)
         if pause is None:
@@ -127,7 +145,7 @@ def deadline_error(reason: ErrorReply | LinkError, timer: RetryTimer) -> Holdfas
         return temporary_error(reason)
     kind: type[TransportError] = StoreTimeout if reason.timed_out else ConnectionLost
     missing = "reply from" if reason.sent else "connection to"
-    return kind(f"no {missing} the store {timer} ({reason})", may_have_happened=False)
+    return kind(f"no {missing} {timer.store} {timer} ({reason})", may_have_happened=False)
 
 
 def call_error(error: HoldfastError, verb: str, advice: str, *, sent: bool) -> HoldfastError:

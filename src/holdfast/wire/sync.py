@@ -1,9 +1,10 @@
 """The link of the sync client: connections, pools and timeouts. One of the two files that import the driver."""
 
 import os
+import socket
 import ssl
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final, Protocol, cast
 
@@ -135,19 +136,32 @@ def opening_error(error: Exception) -> Exception:
 
 def _certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
     """Return the error of a certificate that led to an error of the driver."""
+    found = [one for one in _causes(error) if isinstance(one, ssl.SSLCertVerificationError)]
+    return found[0] if found else None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Return an error and those that led to it."""
     for _ in range(10):
-        if error is None or isinstance(error, ssl.SSLCertVerificationError):
-            return error
+        if error is None:
+            return
+        yield error
         error = error.__cause__ or error.__context__
-    return None
+
+
+_REFUSALS: Final = (ConnectionRefusedError, FileNotFoundError, socket.gaierror)
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether an error of the driver means that nothing listens there, or that the name of the machine is not known."""
+    return any(isinstance(one, _REFUSALS) for one in _causes(error))
 
 
 def link_error(error: Exception, *, sent: bool = True) -> LinkError:
     """Return the error for a failed step. A timeout inside the driver's handshake has another class."""
     text = str(error)
-    return LinkError(
-        text, sent=sent, timed_out=isinstance(error, DriverTimeout) or text.startswith("Timeout")
-    )
+    timed_out = isinstance(error, DriverTimeout) or text.startswith("Timeout")
+    return LinkError(text, sent=sent, timed_out=timed_out, refused=is_refused(error))
 
 
 class Link:

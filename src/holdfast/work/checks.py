@@ -56,7 +56,12 @@ def check_numbers(settings: Any) -> None:
 
 
 def check_modules(modules: Iterable[str]) -> None:
-    """Check that `imports` has names of modules, and not of files."""
+    """Check that `imports` has names of modules, and not of files or of objects in modules."""
     for module in modules:
-        if Path(module).is_file():
+        if Path(module).is_file() or module.endswith(".py"):
             raise UsageError(f"imports names modules, such as {Path(module).stem}, and {module} is a file")
+        name, colon, _ = module.partition(":")
+        if colon:
+            raise UsageError(
+                f"imports names modules, such as {name}, and {module} names an object in one: write {name}"
+            )

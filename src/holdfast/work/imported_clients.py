@@ -42,8 +42,12 @@ class _Place(NamedTuple):
         return cls(tuple(known), str(namespace), f"{shown}, namespace {namespace}")
 
 
-def choose(url: str | None, namespace: str | None, before: Iterable[Any] = ()) -> StoreChoice:
+def choose(
+    url: str | None, namespace: str | None, before: Iterable[Any] = (), origin: str = "--url"
+) -> StoreChoice:
     """Return the store and the namespace of a worker whose code was imported; `url` and `namespace` are its flags, if given.
+
+    `origin` is what gave `url`.
 
     The code was imported since `before`, the clients of then.
 
@@ -54,11 +58,13 @@ def choose(url: str | None, namespace: str | None, before: Iterable[Any] = ()) -
     made = _deciding(_since(before))
     store = url or os.environ.get("HOLDFAST_URL") or None
     space = namespace or os.environ.get("HOLDFAST_NAMESPACE") or None
-    options = ClientOptions()
+    options = ClientOptions(url_origin=origin if url else "HOLDFAST_URL") if store else ClientOptions()
     if made and store is None:
         _check_same(made, lambda place: place.server, "stores", "--url or HOLDFAST_URL")
-        found = StoreChoice.of(_first_usable(made))
-        store, options = found.url, found.options
+        client = _first_usable(made)
+        found = StoreChoice.of(client)
+        options = {**found.options, "url_origin": _name(client)}
+        store = found.url
     if made and space is None:
         _check_same(made, lambda place: place.namespace, "namespaces", "--namespace or HOLDFAST_NAMESPACE")
         space = made[0].settings.namespace

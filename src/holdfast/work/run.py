@@ -20,6 +20,7 @@ from holdfast.work.observe.metrics import State, serve_metrics
 from holdfast.work.parent.child import Body
 from holdfast.work.parent.loading import Loading
 from holdfast.work.parent.supervisor import Supervisor
+from holdfast.work.performing.outcome import forget_wrong_results
 from holdfast.work.performing.sandboxes import check_base, tidy_unclaimed
 from holdfast.work.pools import aio, fork, serial, thread
 from holdfast.work.process_state import BREAK_OFF, break_off, wake_main
@@ -55,6 +56,7 @@ def run_worker(
     """
     settings = settings.checked()
     forget_obstacle()
+    forget_wrong_results()
     check_base(settings.sandbox_base(), settings.workers)
     with forking_greenlets() if settings.pool == "gevent" else nullcontext():
         _run_worker(settings, store, supervisor, body, loading)

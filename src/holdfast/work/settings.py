@@ -154,7 +154,12 @@ class WorkerSettings(msgspec.Struct, frozen=True):
 
     def worker_name(self, slot: int) -> str:
         """The name of the process in `slot`: `host-pid-slot`, or `<name>-<slot>`."""
-        return f"{self.name or f'{socket.gethostname()}-{os.getpid()}'}-{slot}"
+        return f"{self.base_name}-{slot}"
+
+    @property
+    def base_name(self) -> str:
+        """The name of the worker: the one given, or `host-pid`."""
+        return self.name or f"{socket.gethostname()}-{os.getpid()}"
 
 
 log = logging.getLogger("holdfast")

@@ -49,7 +49,14 @@ class StoreChoice(msgspec.Struct, frozen=True):
     def found(self) -> "StoreChoice":
         """Return the same with its URL looked up, so that children need not do it again. Raises UsageError."""
         opening = self.opening()
-        return self if opening.embedded else StoreChoice(opening.settings.url, opening.options)
+        if opening.embedded:
+            return self
+        options: Any = {"url_origin": opening.origin, **opening.options}
+        return StoreChoice(opening.settings.url, options)
+
+    def is_same(self, other: "StoreChoice") -> bool:
+        """Whether both are one store and namespace with the same options, whatever named them."""
+        return (self.url, *_without_origin(self)) == (other.url, *_without_origin(other))
 
     def shown(self) -> str:
         """The store in words, without secrets."""
@@ -70,6 +77,10 @@ class StoreChoice(msgspec.Struct, frozen=True):
     def beating_client(self, name: str) -> Client:
         """Return a client for heartbeats: a late reply is useless, and the next try comes soon."""
         return Client(self.url, **_prompt(self.options, name))
+
+
+def _without_origin(choice: StoreChoice) -> list[tuple[str, object]]:
+    return sorted((name, value) for name, value in choice.options.items() if name != "url_origin")
 
 
 def _patient(options: ClientOptions, name: str) -> ClientOptions:

@@ -140,7 +140,8 @@ class _Older:
 
     def _ask(self, calls: list[Call]) -> Plan[Replies]:
         replies: list[object] = yield from send_until_done(
-            calls, RetryTimer(self._shard.settings.deadline, self._shard.clock)
+            calls,
+            RetryTimer(self._shard.settings.deadline, self._shard.clock, store=self._shard.settings.store),
         )
         for reply in replies:
             if isinstance(reply, ErrorReply):

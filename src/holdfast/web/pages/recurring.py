@@ -11,6 +11,7 @@ from holdfast.console.plain import stored
 from holdfast.console.put import NamedCode
 from holdfast.console.queries import HOUR_MS, Page
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.settings import DEFAULT_BACKLOG
 from holdfast.web.context import Context
 from holdfast.web.pages.turns import in_words, missed_of, upcoming
 from holdfast.web.views import ActionRoute, Body, Done, Refusal, Repeal, Tagged, View
@@ -290,7 +291,7 @@ class AddRecurring(Body, frozen=True, kw_only=True):
     offset: float = 0.0
     priority: int = 0
     retries: int | None = None
-    backlog: int = 0
+    backlog: int = DEFAULT_BACKLOG
     tags: str = ""
 
 

@@ -50,6 +50,7 @@ class _Collector:
 
     def __init__(self, settings: WorkerSettings, states: Callable[[], Sequence[State]]) -> None:
         self._settings = settings
+        self._name = settings.base_name  # that of this process, the parent
         self._states = states
         names = [settings.worker_name(number) for number in range(settings.workers)]
         if settings.pool != "serial":
@@ -71,7 +72,7 @@ class _Collector:
             {
                 "version": VERSION,
                 "pool": self._settings.pool,
-                "name": self._settings.name,
+                "name": self._name,
             },
         )
         yield from _of_jobs(_together(self._ledgers))

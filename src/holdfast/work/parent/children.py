@@ -150,10 +150,8 @@ class ChildProcess:
         meant = stopped or bool(self.preempted) or code == USED_UP or (self.is_retiring and code == 0)
         if stopped:
             how = "was stopped with its job"
-        elif code == USED_UP:
-            how = "has performed as many jobs as it may"
-        elif self.is_retiring and code == 0:
-            how = "has made room"
+        elif code == USED_UP or (self.is_retiring and code == 0):
+            how = "has ended as planned"
         else:
             how = how_ended(code)
         self.failed += not meant

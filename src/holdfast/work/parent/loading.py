@@ -193,7 +193,7 @@ class Loading:
         before = self._loaded
         if before is None:
             return
-        if loaded.store != before.store:
+        if not loaded.store.is_same(before.store):
             raise StartFailed(
                 f"it names the store {loaded.store.shown()}, and this worker works on {before.store.shown()}; "
                 "restart the worker"

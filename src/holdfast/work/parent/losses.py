@@ -172,7 +172,10 @@ def _stop_if_still(child: Supervised, lease: Held) -> bool:
     _halt(child.pid)
     if holds(child, lease) and child.lease_table.asked() is None:
         log.warning(
-            "job %s: %s; its process %d is stopped and its work dropped", lease.jid, lease.lost, child.pid
+            "job %s: %s; its process %d is stopped, and its result is not recorded",
+            lease.jid,
+            lease.lost,
+            child.pid,
         )
         child.kill()
         return True

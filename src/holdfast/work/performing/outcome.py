@@ -279,6 +279,10 @@ def _printable(text: str) -> str:
 
 
 UNSERIALIZABLE: Final = "UnserializableResult"
+WRONG_RESULT: Final = "WrongResult"
+
+_wrong_results: Final = _SharedNames()
+"""The functions whose wrong results were logged, each once for all processes of a worker."""
 
 
 def with_lines(current: Running, outcome: Outcome) -> Outcome:
@@ -300,8 +304,9 @@ def after_return(current: Running, target: Target, value: Any) -> Outcome:
         except UsageError as error:
             current.error = error
             return raised(facts, None, error, data)
-    if target.function is not None and (facts.options or target.function.keep_ms):
-        return _completed(current, target.function, value, data, follow)
+    function = target.function
+    if function is not None and (facts.options or function.keep_ms or function.strict_results):
+        return _completed(facts, function, value, data, follow)
     if target.completes:
         if follow:
             return CompleteX(facts.worker, facts, data, follow=follow)
@@ -324,11 +329,10 @@ def _left_behind(current: Running) -> tuple[bytes, Sequence[FollowUp]]:
 
 
 def _completed(
-    current: Running, function: Registered, value: Any, data: bytes, follow: Sequence[FollowUp]
+    facts: JobFacts, function: Registered, value: Any, data: bytes, follow: Sequence[FollowUp]
 ) -> Outcome:
-    facts = current.facts
     keep, result = int(facts.options.get("keep", function.keep_ms)), b""
-    if keep:
+    if keep or function.strict_results:
         try:
             result = b"null" if value is None else encode_value(value)
         except Terminated:
@@ -338,9 +342,33 @@ def _completed(
             why = text_of(error) if isinstance(error, HoldfastError) else describe(error)
             message = f"the result of {function.name} cannot be kept: {why}"
             return failed(facts, UNSERIALIZABLE, message, data)
+        mismatch = function.result.mismatch(value, result)
+        if mismatch and function.strict_results:
+            return failed(facts, WRONG_RESULT, f"the result of {function.name} is wrong: {mismatch}", data)
+        if mismatch:
+            _warn_of_result(facts, function, mismatch)
+    if not keep:
+        result = b""
     if follow:
         return CompleteX(facts.worker, facts, data, keep, result, follow=follow)
     return Done(facts.jid, facts.token, data, keep, result)
+
+
+def forget_wrong_results() -> None:
+    """Forget which wrong results were logged, perhaps by another worker that the same program forked."""
+    _wrong_results.clear()
+
+
+def _warn_of_result(facts: JobFacts, function: Registered, mismatch: str) -> None:
+    """Log that a result is not of the declared type, once for each function and all processes of a worker."""
+    if _wrong_results.note(function.name):
+        log.warning(
+            "the result of %s (job %s) is wrong: %s; the job is complete. Correct the annotation or the result, or let such "
+            "jobs fail with @app.job(strict_results=True). This is logged once for each function",
+            function.name,
+            facts.jid,
+            one_line(mismatch),
+        )
 
 
 def after_error(current: Running, target: Target, error: BaseException) -> Outcome:

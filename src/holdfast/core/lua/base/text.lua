@@ -2,6 +2,7 @@
 local M = {}
 
 local PRINTABLE = "^[\32-\126]+$"
+local LONGEST_LINE = 4096 -- bytes; of a longer last line its end is taken
 
 local function is_tail(c) return c ~= nil and c >= 128 and c <= 191 end
 
@@ -54,6 +55,16 @@ function M.cut(text, most)
   if #text <= most then return text end
   while most > 0 and is_tail(byte(text, most + 1)) do most = most - 1 end
   return sub(text, 1, most)
+end
+
+-- The last line that is not empty, cut to `most` bytes: of a traceback, the error.
+function M.last_line(text, most)
+  local stop = #text
+  while stop > 0 and byte(text, stop) <= 32 do stop = stop - 1 end
+  local start, first = stop, stop > LONGEST_LINE and stop - LONGEST_LINE or 0
+  while start > first and byte(text, start) ~= 10 do start = start - 1 end
+  while start < stop and is_tail(byte(text, start + 1)) do start = start + 1 end
+  return M.cut(sub(text, start + 1, stop), most)
 end
 
 return M
