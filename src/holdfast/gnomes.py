@@ -14,6 +14,8 @@ from typing import Any, Final
 
 QUEUES: Final = ("underpants", "unknown", "profit")
 PRICE: Final = 5
+_PATIENCE: Final = 1.5
+"""Seconds that a call tries to reach the store."""
 
 
 class GnomesJob:
@@ -48,7 +50,7 @@ def run(url: str, count: int, namespace: str = "gnomes") -> list[dict[str, Any]]
     from holdfast.work.settings import WorkerSettings
     from holdfast.work.store_choice import StoreChoice
 
-    with Client(url, namespace=namespace) as client:
+    with Client(url, namespace=namespace, deadline=_PATIENCE, url_origin="--url") as client:
         jids = [
             client.queues["underpants"].put("holdfast.gnomes.GnomesJob", {"pairs": number + 1})
             for number in range(count)
@@ -64,12 +66,17 @@ def run(url: str, count: int, namespace: str = "gnomes") -> list[dict[str, Any]]
 def main(words: Sequence[str] | None = None) -> int:
     """Run the example from the command line, and return the exit status."""
     from holdfast import store
+    from holdfast.errors import HoldfastError
 
     parser = argparse.ArgumentParser("holdfast.gnomes", description="Collect underpants. Profit.")
     parser.add_argument("--url", help="the store [default: the embedded one]")
     parser.add_argument("--jobs", type=int, default=3, help="how many jobs to put [default: 3]")
     flags = parser.parse_args(words)
-    jobs = run(flags.url or store.ensure().url, flags.jobs)
+    try:
+        jobs = run(flags.url or store.ensure().url, flags.jobs)
+    except HoldfastError as error:
+        sys.stderr.write(f"holdfast.gnomes: {error}\n")
+        return 3
     for job in jobs:
         sys.stdout.write(", ".join(f"{name}: {value}" for name, value in job.items()) + "\n")
     return 0 if all(job["state"] == "complete" for job in jobs) else 1

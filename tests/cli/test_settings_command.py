@@ -226,3 +226,48 @@ def test_a_file_in_a_directory_that_others_may_write_names_no_code(
 
 def test_a_program_is_made_for_each_command_that_runs_for_long() -> None:
     assert [type(program) for program in programs()] == [Program] * len(PROGRAMS)
+
+
+@pytest.mark.parametrize(
+    "words", [("metrics",), ("metrics", "serve"), ("metrics serve",), ("topics", "push"), ("topics push",)]
+)
+def test_a_command_is_named_as_it_is_typed_or_quoted_or_by_its_first_word(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["settings", *words, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["settings"]
+    [name] = {row["command"] for row in rows}
+    assert name.startswith(words[0].split()[0])
+
+
+def test_a_command_that_has_no_settings_or_is_one_of_several_is_refused_with_their_names(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for words, name in ((("wrker",), "worker"), (("topics",), "topics push")):
+        assert run(["settings", *words]) == 2
+        assert f"did you mean {name!r}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "variable", "file", "origin"),
+    [
+        (("--health-port", "99999"), "", "", "--health-port"),
+        ((), "99999", "", "HOLDFAST_WORKER_HEALTH_PORT"),
+        ((), "", "99999", "holdfast.toml, [worker] health-port"),
+    ],
+)
+def test_a_value_that_is_refused_when_the_program_starts_is_named_by_what_gave_it(
+    here: Path,
+    flags: tuple[str, ...],
+    variable: str,
+    file: str,
+    origin: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if file:
+        (here / "holdfast.toml").write_text(f"[worker]\nhealth-port = {file}\n")
+    if variable:
+        monkeypatch.setenv("HOLDFAST_WORKER_HEALTH_PORT", variable)
+    assert run(["worker", "-q", "q", *flags]) == 2
+    assert capsys.readouterr().err == f"holdfast: {origin} must be from 0 to 65535, not 99999\n"

@@ -18,7 +18,7 @@ from holdfast import Client
 from holdfast import store as embedded
 from holdfast.cli.main import COMMANDS, holdfast
 from holdfast.cli.output import duration, size
-from holdfast.core.library import library
+from holdfast.core.library import library, shown_core
 from holdfast.store import processes
 
 Answer = subprocess.CompletedProcess[str]
@@ -50,12 +50,12 @@ def test_the_status_shows_the_core_and_whether_it_is_of_another_build(run: Run, 
     ours = library()
     with Client(f"unix://{home}/socket") as client:
         client.queues["q"].put("K")
-        assert f"{ours.version}, digest {ours.digest[:12]}\n" in run("store", "status").stdout
+        assert f"{shown_core(ours.version, ours.digest)}\n" in run("store", "status").stdout
         other = ours.text.replace(f'digest = "{ours.digest}"', 'digest = "edited-here"')
         client.database.execute_command("FUNCTION", "LOAD", "REPLACE", other)
     said = run("store", "status").stdout
     assert (
-        f"{ours.version}, digest edited-here; this program has {ours.version}, digest {ours.digest[:12]}"
+        f"{shown_core(ours.version, 'edited-here')}; this program has {shown_core(ours.version, ours.digest)}"
         in said
     )
     assert json.loads(run("store", "status", "--json").stdout)["core_digest"] == "edited-here"

@@ -720,3 +720,27 @@ def test_a_store_behind_tls_is_reached_by_parts_and_by_url(
             pytest.raises(holdfast.StoreUnsupported, match=r"certificate of the store cannot be verified"),
         ):
             do(lambda: do.client.queues["mail"].put("app.Job"))
+
+
+def test_the_store_of_the_environment_is_logged_once_for_all_clients(
+    url: str, namespace: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.client.opening._logged", set())
+    monkeypatch.setenv("HOLDFAST_URL", url)
+    with caplog.at_level("INFO", "holdfast"):
+        for _ in range(3):
+            holdfast.Client(namespace=namespace).close()
+            holdfast.AsyncClient(namespace=namespace)
+    assert caplog.text.count("using the store of HOLDFAST_URL: ") == 1
+
+
+def test_an_error_names_what_gave_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    for options, origin in (
+        ({"url": "redis://127.0.0.1:1"}, "the argument url"),
+        ({"host": "127.0.0.1", "port": 1}, "the arguments host, port"),
+        ({"url": "redis://127.0.0.1:1", "url_origin": "jobs.toml, store"}, "jobs.toml, store"),
+    ):
+        with pytest.raises(
+            holdfast.ConnectionLost, match=rf"the store redis://127.0.0.1:1 \(URL from {origin}\)"
+        ):
+            holdfast.Client(**options, deadline=0.1).queues["q"].put("K")

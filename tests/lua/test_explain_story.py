@@ -304,6 +304,25 @@ def test_the_last_tries_are_told(why, core, door: Door):
     assert tries[-1][4:] == ["G3", "why"]
 
 
+@pytest.mark.parametrize(
+    ("message", "kept"),
+    [
+        (
+            "Traceback (most recent call last):\n  File …, line 3\nValueError: no such thing\n\n",
+            "ValueError: no such thing",
+        ),
+        ("one line", "one line"),
+        ("\n \n", ""),
+        ("a\n" + "ü" * 3000, "ü" * 100),
+    ],
+)
+def test_the_history_has_the_end_of_a_traceback(why, core, door: Door, message: str, kept: str):
+    door.put("q", "a")
+    [job] = core(Pop("w", ["q"]))
+    door("retry", "w", 0, "G", message, "a", job.token, "")
+    assert why("a").facts["tries"][-1][4:] == ["G", *([kept] if kept else [])]
+
+
 def test_a_job_that_is_complete_after_a_failure_is_just_complete(why, core, door: Door):
     door.put("q", "a")
     [job] = core(Pop("w", ["q"]))

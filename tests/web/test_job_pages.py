@@ -1,8 +1,10 @@
 """The pages of jobs: the search and its export, one job, what is done to jobs, completed and tracked jobs, tags."""
 
 import csv
+import inspect
 import io
 import json
+import re
 from collections.abc import Callable
 from html import unescape
 from typing import Any
@@ -11,9 +13,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Client
+from holdfast.client.function_jobs import FunctionJob
 from holdfast.console.filter_values import FIELDS
 from holdfast.console.handles import Console
 from holdfast.console.page_paths import segment
+from holdfast.settings import DEFAULT_BACKLOG
 from holdfast.web import User
 from holdfast.web.pages.job_facts import arguments_of, moments_of
 from holdfast.web.pages.jobs import narrowed, neutral
@@ -254,6 +258,32 @@ def test_masked_values_are_nowhere(browse: Browse, client: Client) -> None:
     assert api(web, "edit", jid=jid, data="{}").status_code == 400
     assert api(web, "edit", jid=jid, patch='{"n": 7}').json()["changed"] == 1
     assert json.loads(client.jobs[jid].data) == {"n": 7, "password": "hunter2"}
+
+
+def test_a_job_that_is_complete_has_no_bar_of_its_progress(web: TestClient, client: Client) -> None:
+    [jid] = put(client)
+    [job] = client.queues["mail"].pop(1)
+    job.progress(0.86, "nearly")
+    assert "Progress" in web.get(f"/jobs/{jid}").text
+    job.complete()
+    assert "Progress" not in web.get(f"/jobs/{jid}").text
+
+
+def test_a_new_recurring_job_has_the_backlog_of_every_and_shows_it_before(
+    web: TestClient, client: Client
+) -> None:
+    [field] = re.findall(r'<input[^>]*name="backlog"[^>]*>', web.get("/recurring").text)
+    assert f'value="{DEFAULT_BACKLOG}"' in field
+    api_of = web.post(
+        "/api/v1/recurring/add",
+        json={"queue": "mail", "klass": "shop.mail.welcome", "interval": 60, "jid": "r"},
+    )
+    assert api_of.status_code == 200
+    assert (
+        client.recurring["r"].backlog
+        == inspect.signature(FunctionJob.every).parameters["backlog"].default
+        == 1
+    )
 
 
 def test_two_attempts_are_compared_with_their_data(web: TestClient, client: Client) -> None:

@@ -15,7 +15,7 @@ import programs
 from holdfast import AsyncClient, Client
 from holdfast.commands.admin import Info
 from holdfast.commands.jobs import Put
-from holdfast.core.library import library
+from holdfast.core.library import library, shown_core
 from holdfast.errors import ConnectionLost, CoreMismatch, Refused, StoreTimeout, StoreUnsupported, UsageError
 from holdfast.testing.store import ScratchStore
 from holdfast.wire import sync
@@ -182,8 +182,11 @@ def test_programs_of_two_builds_on_one_store_are_warned_once_with_both_versions(
     lines = [record.message for record in caplog.records if "different builds" in record.message]
     assert len(lines) == 2
     for line, held, own in ((lines[0], ours, edited), (lines[1], edited, ours)):
-        assert f"the store held core {held.version} (digest {held.digest[:12]})" in line
-        assert f"replaced by core {own.version} (digest {own.digest[:12]})" in line
+        assert (
+            f"another build of the core, holdfast's functions in it: {shown_core(held.version, held.digest)}"
+            in line
+        )
+        assert f"now replaced by {shown_core(own.version, own.digest)}" in line
 
 
 def test_a_core_of_an_earlier_release_that_was_loaded_over_ours_is_replaced():

@@ -7,7 +7,7 @@ from scripted import INFO, core_info, scripted
 
 from holdfast.commands.jobs import Put
 from holdfast.commands.queues import QueueNames
-from holdfast.core.library import library
+from holdfast.core.library import library, shown_core
 from holdfast.errors import CoreMismatch, StoreUnsupported
 from holdfast.wire.exchange import exchange, exchange_all
 from holdfast.wire.meeting import WRITES, must_load
@@ -16,6 +16,11 @@ from holdfast.wire.shards import FlushWatch
 
 OURS = library()
 GOOD = core_info(OURS.version, OURS.digest)
+
+
+def test_a_core_is_shown_by_its_release_and_whether_it_is_a_development_build():
+    assert shown_core("0.3.0.dev", "1a2b3c4d5e6f7a8b") == "0.3.0 (development build, digest 1a2b3c4d5e6f)"
+    assert shown_core("0.3.0", "1a2b3c4d5e6f7a8b") == "0.3.0 (digest 1a2b3c4d5e6f)"
 
 
 def meeting(facts, *rest, **settings):

@@ -32,6 +32,15 @@ def test_it_is_a_program_that_never_uses_a_store_it_was_not_given(url, tmp_path)
         "complete, pairs: 1, collected: 1, idea: something with 1 pairs, profit: 5",
         "complete, pairs: 2, collected: 2, idea: something with 2 pairs, profit: 10",
     ]
+    dead = subprocess.run(
+        [*words, "--url", "redis://127.0.0.1:1"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (dead.returncode, dead.stdout, dead.stderr.count("\n")) == (3, "", 1)
+    assert (
+        "holdfast.gnomes: put: no connection to the store redis://127.0.0.1:1 (URL from --url) in "
+        in dead.stderr
+    )
+    assert float(dead.stderr.partition(" over ")[2].split()[0]) < 3
     environment = {**os.environ, "REDIS_URL": "redis://127.0.0.1:1", "HOLDFAST_DIR": str(tmp_path / "store")}
     alone = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=True)
     assert alone.stdout.count("complete") == 2

@@ -101,6 +101,14 @@ def test_a_worker_counts_its_jobs_by_how_they_ended_and_says_how_busy_it_is(shop
     wait_for(port, {jobs("hog", "completed"): 1, ("holdfast_worker_slots", "busy"): 0})
 
 
+def test_a_worker_without_a_name_is_shown_under_the_one_that_its_processes_have(shop: Any) -> None:
+    port = free_port()
+    worker = shop.start("process", "--metrics-port", str(port))
+    found = wait_for(port, {("holdfast_worker_processes",): 1})
+    name = f"{socket.gethostname()}-{worker.pid}"
+    assert ("holdfast_worker_info", name, "process", holdfast.__version__) in found
+
+
 def _info(pool: str) -> tuple[str, ...]:
     return ("w", pool, holdfast.__version__)
 

@@ -143,6 +143,28 @@ class Program(click.Command):
         }
         return path
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. An error of a setting names what set it: a flag, a variable or a file."""
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            raise self._with_origin(ctx, error) from error
+
+    def _with_origin(self, context: click.Context, error: UsageError) -> UsageError:
+        """Return an error whose text begins with the name of a setting with what set it in place of the name."""
+        first, blank, rest = str(error).partition(" ")
+        origins: dict[str, str] = context.meta.get(ORIGINS, {})
+        for option in self.params if type(error) is UsageError else ():
+            name = option.name or ""
+            if first not in (name, name.removesuffix("s"), *option.opts):
+                continue
+            source = context.get_parameter_source(name)
+            origin = (
+                f"--{key_of(option)}" if source is ParameterSource.COMMANDLINE else origins.get(name, first)
+            )
+            return UsageError(f"{origin}{blank}{rest}")
+        return error
+
     def from_variables(self, context: click.Context, environment: Mapping[str, str]) -> dict[str, Any]:
         """Return the values that variables give now to the options that were not given as flags, by their names. Raises UsageError."""
         settings = self.settings()

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -12,7 +12,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.options import print_list
 from holdfast.cli.output import json_option, print_json
 from holdfast.cli.program import PROGRAMS, Program, Setting, programs
-from holdfast.settings import shown_url
+from holdfast.settings import shown_url, unknown_option
 
 
 class Row(NamedTuple):
@@ -24,13 +24,34 @@ class Row(NamedTuple):
     origin: str
 
 
+def _command(context: click.Context, parameter: click.Parameter, words: Sequence[str]) -> str | None:
+    """Return the command that some words name, as they are typed or quoted; `metrics` is short for `metrics serve`."""
+    if not words:
+        return None
+    name = " ".join(" ".join(words).split())
+    found = [program for program in PROGRAMS if program == name or program.split()[0] == name]
+    if len(found) != 1:
+        raise unknown_option("holdfast settings", name, tuple(found or PROGRAMS), "command")
+    return found[0]
+
+
+def _complete(context: click.Context, parameter: click.Parameter, begin: str) -> list[str]:
+    before = [*cast("Sequence[str]", context.params.get("command") or ()), begin]
+    at = len(before) - 1
+    rows = [program.split() for program in PROGRAMS]
+    return sorted(
+        {row[at] for row in rows if row[:at] == before[:at] and len(row) > at and row[at].startswith(begin)}
+    )
+
+
 @examples(
     "holdfast settings",
     "holdfast settings worker",
+    "holdfast settings topics push",
     "holdfast settings web --config /etc/holdfast.toml --json",
 )
 @click.command()
-@click.argument("command", required=False, type=click.Choice(PROGRAMS))
+@click.argument("command", nargs=-1, callback=_command, shell_complete=_complete)
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),

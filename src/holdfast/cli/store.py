@@ -8,7 +8,7 @@ import click
 from holdfast import store as embedded
 from holdfast.cli.examples import examples
 from holdfast.cli.output import FiniteRange, counted, duration, json_option, print_facts, print_json, size
-from holdfast.core.library import library
+from holdfast.core.library import library, shown_core
 from holdfast.store.files import LEVELS
 
 directory_option = click.option(
@@ -129,10 +129,10 @@ def _facts(found: embedded.StoreStatus) -> dict[str, Any]:
 def _core(found: embedded.StoreStatus) -> str:
     if not found.core:
         return "none"
-    ours, held = library(), f"{found.core}, digest {found.core_digest[:12]}"
+    ours, held = library(), shown_core(found.core, found.core_digest)
     if found.core_digest == ours.digest:
         return held
-    return f"{held}; this program has {ours.version}, digest {ours.digest[:12]}: programs of different builds share the store"
+    return f"{held}; this program has {shown_core(ours.version, ours.digest)}: programs of different builds share the store"
 
 
 def _lifetime(linger: float) -> str:

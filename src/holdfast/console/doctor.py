@@ -12,7 +12,7 @@ from holdfast.console import store_checks
 from holdfast.console.findings import Calls, Finding, NotChecked, Report, addressed, refusal_text
 from holdfast.console.job_checks import CHECKS, DoctorFacts, namespace_facts
 from holdfast.console.leftovers import leftovers
-from holdfast.core.library import library
+from holdfast.core.library import library, shown_core
 from holdfast.models import CoreInfo, text
 from holdfast.wire.meeting import READS, WRITES, release_of
 from holdfast.wire.plans import ErrorReply, Plan
@@ -86,13 +86,13 @@ def _libraries(listed: object) -> list[str]:
 
 def _version_of(found: CoreInfo, libraries: Sequence[str]) -> Finding:
     ours = library()
-    shown = f"Core {found.version} (digest {found.digest[:12]})"
+    shown = f"Core {shown_core(found.version, found.digest)}"
     if len(libraries) > 1:
         text_ = f"{shown}; {len(libraries)} libraries are loaded: {', '.join(sorted(libraries))}."
         return Finding("core", "note", text_, "FUNCTION DELETE the older one when no client uses it")
     if found.digest == ours.digest:
         return Finding("core", "ok", f"{shown}, the one of this program.")
-    text_ = f"{shown}; this program has {ours.version} (digest {ours.digest[:12]})."
+    text_ = f"{shown}; this program has {shown_core(ours.version, ours.digest)}."
     if release_of(found.version) < release_of(ours.version):
         return Finding("core", "warn", text_, f"the next client of this release loads its core; or {_LOAD}")
     if release_of(found.version) > release_of(ours.version):

@@ -29,6 +29,12 @@ AT_ONCE = frozenset(
 """The modules that a put, a pop and a completion need. Any other is made at the first use of one of its members."""
 
 
+def shown_core(version: str, digest: str) -> str:
+    """Return version and digest of a core for display: `0.3.0 (development build, digest 1a2b3c4d5e6f)`."""
+    release_, dot, _ = version.partition(".dev")
+    return f"{release_} ({'development build, ' if dot else ''}digest {digest[:12]})"
+
+
 @dataclass(frozen=True, slots=True)
 class Library:
     """The argument of `FUNCTION LOAD`, and what `hf1_info` returns after it was loaded."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from holdfast.core.library import shown_core
 from holdfast.errors import UsageError
 from holdfast.settings import DEFAULT_BACKLOG
 from holdfast.web import charts, formatting
@@ -26,7 +27,9 @@ class Pages:
             extensions=["jinja2.ext.do"],
         )
         self._environment.filters.update({**formatting.FILTERS, **charts.FILTERS})
-        self._environment.globals.update(formatting.GLOBALS, default_backlog=DEFAULT_BACKLOG)
+        self._environment.globals.update(
+            formatting.GLOBALS, default_backlog=DEFAULT_BACKLOG, shown_core=shown_core
+        )
 
     def page(self, template: str, ctx: object, page: object, **more: object) -> str:
         """Return a whole page."""

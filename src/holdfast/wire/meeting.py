@@ -130,17 +130,17 @@ def _with_core(shard: Shard, timer: RetryTimer, reply: Reply) -> Plan[CoreInfo]:
 
 def _say_replaced(version: str, digest: str) -> None:
     """Warn, once for each digest, about programs of other builds that replace our core in turn."""
+    from holdfast.core.library import shown_core
+
     ours = _library()
     if release_of(version) != release_of(ours.version) or digest in _replaced:
         return
     _replaced.add(digest)
     log.warning(
-        "the store held core %s (digest %s), which is replaced by core %s (digest %s): programs of different builds "
-        "share this store, and each replaces the core of the other; use one build",
-        version,
-        digest[:12],
-        ours.version,
-        ours.digest[:12],
+        "the store had another build of the core, holdfast's functions in it: %s, now replaced by %s. Programs of different "
+        "builds share this store, and each replaces the core of the other; use one build",
+        shown_core(version, digest),
+        shown_core(ours.version, ours.digest),
     )
 
 
@@ -182,9 +182,11 @@ def release_of(version: str) -> tuple[int, ...]:
 
 
 def _not_loaded(reply: ErrorReply) -> StoreUnsupported:
+    from holdfast.core.library import shown_core
+
     ours = _library()
     return StoreUnsupported(
-        f"the store does not have this client's core (version {ours.version}, digest {ours.digest[:12]}), and the user of "
+        f"the store does not have this client's core {shown_core(ours.version, ours.digest)}, and the user of "
         f"this URL may not load it ({reply.text}): load it as an administrator with {_LOAD}"
     )
 
