@@ -272,7 +272,7 @@ def test_a_job_that_is_complete_has_no_bar_of_its_progress(web: TestClient, clie
 def test_a_new_recurring_job_has_the_backlog_of_every_and_shows_it_before(
     web: TestClient, client: Client
 ) -> None:
-    [field] = re.findall(r'<input[^>]*name="backlog"[^>]*>', web.get("/recurring").text)
+    [field] = re.findall(r'<input[^>]*name="backlog"[^>]*>', web.get("/recurring?new=1").text)
     assert f'value="{DEFAULT_BACKLOG}"' in field
     api_of = web.post(
         "/api/v1/recurring/add",

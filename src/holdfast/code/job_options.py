@@ -202,7 +202,7 @@ def check_known(options: JobOptions) -> None:
     """Raise UsageError for an option that does not exist."""
     for option in options:
         if option not in JobOptions.__annotations__:
-            raise unknown("job", option, tuple(JobOptions.__annotations__))
+            raise unknown("@app.job", option, tuple(JobOptions.__annotations__))
 
 
 def travelling(options: JobOptions) -> dict[str, Any]:
