@@ -20,7 +20,7 @@ from holdfast.client import (
     upkeep,
     workers,
 )
-from holdfast.client.descriptors import AsyncHandle, SyncHandle
+from holdfast.client.descriptors import AsyncHandle, CoroutineHandle, SyncHandle
 from holdfast.commands import COMMANDS
 
 BLOCKING_ONLY = {"batch"}
@@ -51,7 +51,7 @@ def handles_of(base: type) -> dict[str, type]:
     found: dict[str, type] = {}
     for module in (handles, config, tables, recurring, throttles, upkeep, workers):
         for kind in vars(module).values():
-            if inspect.isclass(kind) and issubclass(kind, base) and kind is not base:
+            if inspect.isclass(kind) and issubclass(kind, base) and kind not in (base, CoroutineHandle):
                 found[kind.__name__.removeprefix("Async")] = kind
     return found
 

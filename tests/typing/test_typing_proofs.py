@@ -9,6 +9,7 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+AWAITS = ("--enable-error-code", "unused-awaitable")
 FILES = sorted([*HERE.glob("right_*.py"), *HERE.glob("wrong_*.py")])
 
 
@@ -19,7 +20,7 @@ def run(*words: str) -> str:
 
 
 def found_by_mypy() -> set[tuple[str, int]]:
-    words = [sys.executable, "-m", "mypy", "--strict", "--output", "json", *map(str, FILES)]
+    words = [sys.executable, "-m", "mypy", "--strict", *AWAITS, "--output", "json", *map(str, FILES)]
     rows = [json.loads(line) for line in run(*words).splitlines() if line.startswith("{")]
     return {(Path(row["file"]).name, row["line"]) for row in rows if row["severity"] == "error"}
 

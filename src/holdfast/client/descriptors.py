@@ -8,10 +8,11 @@ client everything that talks to the store returns an awaitable.
 import functools
 import importlib
 from collections.abc import Awaitable, Callable, Sequence
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 from holdfast.code.steps import Coro, Steps, await_steps, run_steps
+from holdfast.code.unawaited import named
 from holdfast.commands import Command
 from holdfast.commands.workers import WorkerSeen
 from holdfast.settings import Settings
@@ -144,9 +145,20 @@ class SyncHandle:
 
 
 class AsyncHandle:
-    """The base of the handles of an async client."""
+    """The base of the handles of an async client.
+
+    Its methods return what has to be awaited; if it is dropped without that, a RuntimeWarning names the method.
+    """
 
     _client: AnyClient
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in dir(cls):
+            method = getattr(cls, name, None)
+            awaited = getattr(method, "awaited", None) if isinstance(method, FunctionType) else None
+            if awaited is not None:
+                setattr(cls, name, awaited(f"{cls.__name__}.{name}", issubclass(cls, CoroutineHandle)))
 
     def run(self, command: Command[R], /) -> Awaitable[R]:
         """Run a command through the client of this handle."""
@@ -156,10 +168,36 @@ class AsyncHandle:
         return f"<{type(self).__name__} of {self._client!r}>"
 
 
+class CoroutineHandle(AsyncHandle):
+    """The base of async handles whose methods return coroutines, never futures: type checkers find a missing `await`."""
+
+
+def with_name(call: Any) -> Any:
+    """Have `call`, which returns a coroutine on async handles, name it there after the method. Returns `call`."""
+
+    def awaited(name: str, _: bool) -> Callable[..., object]:
+        @functools.wraps(call)
+        def call_async(handle: Any, /, *args: object, **kwargs: object) -> object:
+            return named(call(handle, *args, **kwargs), name)
+
+        vars(call_async).pop("awaited", None)
+        return call_async
+
+    call.awaited = awaited
+    return call
+
+
+async def sent(client: Any, command: Command[R]) -> R:
+    """Send a command with an async client when this is awaited."""
+    result: R = await client.run(command)
+    return result
+
+
 class Method(Generic[P, R, A]):
     """A method that returns `R` on a sync handle and `A`, which is awaited, on an async handle.
 
-    A type checker sees this descriptor. The class gets the function `method` in its place, which costs less to call.
+    A type checker sees this descriptor. The class gets the function `method` in its place, which costs less to call; its
+    attribute `awaited(name, is_coroutine)` makes the one of an async handle.
     """
 
     make: Callable[..., object]
@@ -174,6 +212,8 @@ class Method(Generic[P, R, A]):
     def __get__(self, handle: None, owner: object) -> Self: ...
     @overload
     def __get__(self, handle: SyncHandle, owner: object = None) -> Callable[P, R]: ...
+    @overload
+    def __get__(self, handle: CoroutineHandle, owner: object = None) -> Callable[P, Coro[R]]: ...
     @overload
     def __get__(self, handle: AsyncHandle, owner: object = None) -> Callable[P, A]: ...
     def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> object:
@@ -191,8 +231,19 @@ class CommandMethod(Method[P, R, Awaitable[R]]):
         def call(handle: Any, /, *args: P.args, **kwargs: P.kwargs) -> object:
             return handle._client.run(make(handle, *args, **kwargs))
 
+        def awaited(name: str, is_coroutine: bool) -> Callable[..., object]:
+            @functools.wraps(make)
+            def call_async(handle: Any, /, *args: P.args, **kwargs: P.kwargs) -> object:
+                command = make(handle, *args, **kwargs)
+                if is_coroutine:
+                    return named(sent(handle._client, command), name)
+                return handle._client.run(command, name)
+
+            call_async.__name__, call_async.__qualname__ = call.__name__, call.__qualname__
+            return call_async
+
         self.method = call
-        self.method.make = make
+        self.method.make, self.method.awaited = make, awaited
 
 
 class Assignable(Generic[T]):
@@ -241,7 +292,7 @@ class PlanMethod(Method[P, R, Awaitable[R]]):
 
         # `make` has one argument more.
         del call.__wrapped__
-        self.method = call
+        self.method = with_name(call)
         self.method.make = make
 
 
@@ -257,7 +308,7 @@ class StepMethod(Method[P, R, Coro[R]]):
             steps = make(handle, *args, **kwargs)
             return run_steps(steps) if isinstance(handle, SyncHandle) else await_steps(steps)
 
-        self.method = call
+        self.method = with_name(call)
 
 
 class CommandProperty(Generic[R]):
@@ -269,7 +320,13 @@ class CommandProperty(Generic[R]):
 
     def read(self, handle: Any) -> object:
         """Send the command."""
-        return handle._client.run(self.make(handle))
+        method = (self.name_on(handle),) if isinstance(handle, AsyncHandle) else ()
+        result: object = handle._client.run(self.make(handle), *method)
+        return result
+
+    def name_on(self, handle: object) -> str:
+        """Return its name, for the warning if what it returned is never awaited."""
+        return f"{type(handle).__name__}.{self.make.__name__.lstrip('_')}"
 
     @overload
     def __get__(self, handle: None, owner: object) -> Self: ...
@@ -291,7 +348,8 @@ class PlanProperty(CommandProperty[R]):
     def read(self, handle: Any) -> object:
         """Run the plan."""
         client = handle._client
-        return client.runner.run(self.make(handle, client._plan_of))
+        result = client.runner.run(self.make(handle, client._plan_of))
+        return named(result, self.name_on(handle)) if isinstance(handle, AsyncHandle) else result
 
 
 class Fact(Generic[T]):

@@ -1,9 +1,9 @@
 """The handles of both clients: their jobs and queues."""
 
 from functools import cached_property
-from typing import Any, cast, overload
+from typing import cast, overload
 
-from holdfast.client.descriptors import AsyncHandle, SyncHandle
+from holdfast.client.descriptors import AsyncHandle, CoroutineHandle, SyncHandle
 from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.queues import QueuesVerbs, QueueVerbs, StatsVerbs
 from holdfast.client.tables import AsyncQueueJobs, QueueJobs
@@ -82,20 +82,23 @@ class Stats(StatsVerbs, SyncHandle):
     """The statistics of a sync client."""
 
 
-def current_job() -> Job | Any:
-    """Return the job that this code is performing: a `Job`, inside `async def` an `AsyncJob` (`current_async_job`).
+def current_job() -> Job:
+    """Return the job that this code is performing.
 
-    Outside of a job None, which the annotation leaves out: the code of a job need not check for it.
+    In `async def` that is an `AsyncJob`: write `current_async_job()` there, so that type checkers find a missing `await`.
+    Outside of a job it is None, which the annotation leaves out: the code of a job need not check for it.
     """
-    return running_job()
+    job: Job = running_job()
+    return job
 
 
-def current_async_job() -> "AsyncJob | Any":
+def current_async_job() -> "AsyncJob":
     """Return the job that this coroutine is performing, as `current_job` does, typed as `AsyncJob`."""
-    return running_job()
+    job: AsyncJob = running_job()
+    return job
 
 
-class AsyncJob(JobVerbs, AsyncHandle):
+class AsyncJob(JobVerbs, CoroutineHandle):
     """A job of an async client."""
 
     @property

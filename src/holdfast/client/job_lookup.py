@@ -1,13 +1,13 @@
 """The jobs of both clients by jid, and handles of jobs that were put elsewhere."""
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from holdfast.client.descriptors import AsyncHandle, SyncHandle
 from holdfast.client.handles import AsyncJob, Job
 from holdfast.client.recurring import AsyncRecurringJob, RecurringJob
 from holdfast.client.tables import JobsVerbs
-from holdfast.code.steps import await_steps, run_steps
+from holdfast.code.steps import Coro, await_steps, run_steps
+from holdfast.code.unawaited import named
 from holdfast.settings import check_name
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ class AsyncJobs(JobsVerbs[AsyncJob], AsyncHandle):
 
     _job_class = AsyncJob
 
-    def __getitem__(self, jid: str) -> Awaitable[AsyncJob | AsyncRecurringJob | None]:
-        return await_steps(self._find(check_name("jid", jid)))
+    def __getitem__(self, jid: str) -> Coro[AsyncJob | AsyncRecurringJob | None]:
+        found: Coro[AsyncJob | AsyncRecurringJob | None] = await_steps(self._find(check_name("jid", jid)))
+        return named(found, "AsyncJobs.__getitem__")
 
     @overload
     def handle(self, jid: str) -> "AsyncJobHandle[Any]": ...

@@ -113,13 +113,13 @@ class _Submit:
     """A replacement for `AsyncClient.run`, which performs jobs after each result."""
 
     def __init__(
-        self, inner: "Callable[[Command[object]], asyncio.Future[object]]", drain: AsyncDrain
+        self, inner: "Callable[..., asyncio.Future[object]]", drain: AsyncDrain
     ) -> None:
         self.inner = inner
         self._drain = drain
 
-    def __call__(self, command: Command[object]) -> "asyncio.Future[object]":
-        return asyncio.ensure_future(self._run(self.inner(command)))
+    def __call__(self, command: Command[object], *method: str) -> "asyncio.Future[object]":
+        return asyncio.ensure_future(self._run(self.inner(command, *method)))
 
     async def _run(self, result: "asyncio.Future[object]") -> object:
         found = await result

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any, Final, TypeVar, cast
 
-from holdfast.code.current import put_collector
+from holdfast.code.current import Running, put_collector, running
+from holdfast.code.unawaited import warn_unawaited
 from holdfast.commands import Command, Reply
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Put, PutMany
@@ -138,8 +140,20 @@ def together(shard: Shard, commands: Sequence[Command[object]]) -> Plan[list[Rep
     return spread
 
 
-_Waiting = tuple[Command[object], "asyncio.Future[Any]"]
-"""A command, and the future for its result."""
+_Waiting = tuple[Command[object], "asyncio.Future[Any]", str, Running | None]
+"""A command, the future for its result, the method that returned the future, and the job that called it."""
+
+_ALONE: Final = max(getrefcount(waiting[0]) for waiting in [(object(),)])
+"""The references to a future that nobody holds but the tuple that it is in: it can never be awaited."""
+
+
+def _warn_of_unawaited(batch: list[_Waiting]) -> None:
+    """Warn of futures that nobody can await any more. It runs in a context of its own, that of the task that sends."""
+    for waiting in batch:
+        if getrefcount(waiting[1]) <= _ALONE and not waiting[1].done():
+            if not getattr(waiting[1], "_callbacks", None):
+                running.set(waiting[3])
+                warn_unawaited(waiting[2])
 
 
 class _Pending:
@@ -165,8 +179,11 @@ class Gatherer:
         # The pending commands of a loop end with it.
         self._pending = PerLoop(_Pending)
 
-    def submit(self, command: Command[R]) -> "asyncio.Future[R]":
-        """Send one command soon; the future gets its result or its error. A put collector may keep a put back."""
+    def submit(self, command: Command[R], method: str = "AsyncClient.run") -> "asyncio.Future[R]":
+        """Send one command soon; the future gets its result or its error. A put collector may keep a put back.
+
+        `method` is named in the warning if the future is dropped before it is awaited.
+        """
         loop = running_loop()
         future: asyncio.Future[R] = loop.create_future()
         sent: object = command
@@ -178,7 +195,7 @@ class Gatherer:
         else:
             check_command(sent)
         here = self._pending.here()
-        here.commands.append((command, future))
+        here.commands.append((command, future, method, running.get()))
         if here.sending is None:
             here.sending = loop.create_task(self._send_all(here))
         return future
@@ -193,17 +210,18 @@ class Gatherer:
             here.sending = None
 
     async def _send(self, batch: list[_Waiting]) -> None:
+        _warn_of_unawaited(batch)
         try:
-            plan = together(self._shard, [command for command, _ in batch])
+            plan = together(self._shard, [waiting[0] for waiting in batch])
             results = await self._runner.run(plan)
         except BaseException as error:
-            for _, future in batch:
+            for _, future, _, _ in batch:
                 if not future.done():
                     future.set_exception(error) if isinstance(error, Exception) else future.cancel()
             if not isinstance(error, Exception):
                 raise
             return
-        for (_, future), result in zip(batch, results, strict=True):
+        for (_, future, _, _), result in zip(batch, results, strict=True):
             if future.done():
                 continue
             if isinstance(result, HoldfastError):

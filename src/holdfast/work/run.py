@@ -24,6 +24,7 @@ from holdfast.work.performing.outcome import forget_wrong_results
 from holdfast.work.performing.sandboxes import check_base, tidy_unclaimed
 from holdfast.work.pools import aio, fork, serial, thread
 from holdfast.work.process_state import BREAK_OFF, break_off, wake_main
+from holdfast.work.queues.new_queues import note_new_queues
 from holdfast.work.queues.routing import with_what_it_held
 from holdfast.work.settings import Pool, WorkerSettings, own_of
 from holdfast.work.signals import UNWIND, Handler, Stop
@@ -69,7 +70,7 @@ def _run_worker(
     body: Body | None,
     loading: Loading | None,
 ) -> None:
-    _meet(store, settings.worker_name(0))
+    _meet(store, settings)
     if settings.pool == "serial":
         run_serial(settings, store)
     else:
@@ -147,8 +148,9 @@ def _web_of(settings: WorkerSettings, stop: Stop, worker: InProcess) -> HttpThre
     return web
 
 
-def _meet(store: StoreChoice, name: str) -> None:
-    """Raise an error now for what can never work; an unavailable store is only logged."""
+def _meet(store: StoreChoice, settings: WorkerSettings) -> None:
+    """Raise an error now for what can never work; an unavailable store and queues that look like typos are only logged."""
+    name = settings.worker_name(0)
     client = store.beating_client(name)
     try:
         if client.run(Info("make")).denied:
@@ -157,6 +159,7 @@ def _meet(store: StoreChoice, name: str) -> None:
             )
         # Takes nothing, and is refused to a user who may not take jobs.
         client.run(Pop(name, [], 0))
+        note_new_queues(client, settings)
     except TransportError as error:
         log.error("the store cannot be reached yet: %s", error)
     finally:

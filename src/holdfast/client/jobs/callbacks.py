@@ -1,11 +1,10 @@
 """Callbacks of a job handle: called before a call that settles the job, and after it succeeded."""
 
-import asyncio
 import functools
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from holdfast.client.descriptors import AsyncHandle, CommandMethod, Registrar
+from holdfast.client.descriptors import AsyncHandle, CommandMethod, Registrar, sent, with_name
 from holdfast.client.jobs.facts import Callback
 from holdfast.code.steps import Steps, await_steps, run_steps
 from holdfast.commands import Command
@@ -54,14 +53,16 @@ class _Settling(CommandMethod[P, R]):
 
         @functools.wraps(plain)
         def call(job: Any, /, *args: object, **kwargs: object) -> object:
-            if not job._callbacks:
-                return plain(job, *args, **kwargs)
-            steps = _with_callbacks(job, event, lambda: plain(job, *args, **kwargs))
-            if isinstance(job, AsyncHandle):
-                return asyncio.ensure_future(await_steps(steps))
-            return run_steps(steps)
+            is_awaited = isinstance(job, AsyncHandle)
+            if job._callbacks:
+                steps = _with_callbacks(job, event, lambda: plain(job, *args, **kwargs))
+                return await_steps(steps) if is_awaited else run_steps(steps)
+            if is_awaited:
+                command: Any = self.make(job, *args, **kwargs)
+                return sent(job._client, command)
+            return plain(job, *args, **kwargs)
 
-        self.method = call
+        self.method = with_name(call)
 
 
 def _with_callbacks(job: Any, event: str, call: Callable[[], object]) -> Steps[object]:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from holdfast.client.descriptors import AsyncHandle, CommandMethod
+from holdfast.client.descriptors import AsyncHandle, CommandMethod, sent, with_name
 from holdfast.code.current import running
 from holdfast.commands import Command
 from holdfast.commands.base import hurried
@@ -42,13 +42,12 @@ class ReportMethod(CommandMethod[P, bool]):
         @functools.wraps(make)
         def call(handle: Any, /, *args: P.args, **kwargs: P.kwargs) -> object:
             command: Command[bool] = make(handle, *args, **kwargs)
+            is_awaited = isinstance(handle, AsyncHandle)
             if running.get() is None and getattr(handle, "run_of", None) is None:
-                return handle._client.run(command)
-            if isinstance(handle, AsyncHandle):
-                return _report_async(handle, command)
-            return _report(handle, command)
+                return sent(handle._client, command) if is_awaited else handle._client.run(command)
+            return _report_async(handle, command) if is_awaited else _report(handle, command)
 
-        self.method = call
+        self.method = with_name(call)
         self.method.make = make
 
 
@@ -65,8 +64,8 @@ async def _report_async(handle: Any, command: Command[bool]) -> bool:
     if _rests():
         return False
     try:
-        sent: Awaitable[bool] = handle._client.run(hurried(command))
-        return _written(await sent)
+        reported: Awaitable[bool] = handle._client.run(hurried(command))
+        return _written(await reported)
     except _NOT_WRITTEN as error:
         return _drop(handle.jid, error)
 

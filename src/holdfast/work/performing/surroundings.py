@@ -14,6 +14,7 @@ from holdfast.client.sync import Client
 from holdfast.code.allowed import AllowList
 from holdfast.code.current import not_lost
 from holdfast.code.resolver import Resolver
+from holdfast.code.unawaited import log_unawaited
 from holdfast.commands.base import Command
 from holdfast.models import JobFacts
 from holdfast.work.middleware.builtin import BuiltIns, for_forked_job, for_process, with_general
@@ -85,6 +86,7 @@ class Surroundings:
 
 
 def _begun(settings: WorkerSettings) -> Title:
+    log_unawaited()
     title = Title()
     title.show("Starting %s", listed(settings.queues))
     return title
