@@ -3,13 +3,13 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-AWAITS = ("--enable-error-code", "unused-awaitable")
 FILES = sorted([*HERE.glob("right_*.py"), *HERE.glob("wrong_*.py")])
 
 
@@ -19,8 +19,8 @@ def run(*words: str) -> str:
     return done.stdout
 
 
-def found_by_mypy() -> set[tuple[str, int]]:
-    words = [sys.executable, "-m", "mypy", "--strict", *AWAITS, "--output", "json", *map(str, FILES)]
+def found_by_mypy(files: Sequence[Path] = FILES, *more: str) -> set[tuple[str, int]]:
+    words = [sys.executable, "-m", "mypy", "--strict", *more, "--output", "json", *map(str, files)]
     rows = [json.loads(line) for line in run(*words).splitlines() if line.startswith("{")]
     return {(Path(row["file"]).name, row["line"]) for row in rows if row["severity"] == "error"}
 
@@ -38,12 +38,12 @@ def found_by_pyright() -> set[tuple[str, int]]:
     }
 
 
-def marked() -> set[tuple[str, int]]:
+def marked(mark: str = "# wrong: ") -> set[tuple[str, int]]:
     return {
         (file.name, number)
         for file in FILES
         for number, line in enumerate(file.read_text().splitlines(), 1)
-        if "# wrong: " in line
+        if mark in line
     }
 
 
@@ -55,6 +55,15 @@ def test_a_type_checker_reports_every_wrong_line_and_no_other(find, monkeypatch:
     found, wanted = find(), marked()
     assert sorted(found - wanted) == []
     assert sorted(wanted - found) == []
+
+
+@pytest.mark.slow
+def test_mypy_finds_a_missing_await_of_futures_too_with_unused_awaitable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MYPYPATH", "src")
+    file = HERE / "wrong_awaits.py"
+    found = found_by_mypy([file], "--enable-error-code", "unused-awaitable")
+    wanted = {one for one in marked() | marked("# unused-awaitable: ") if one[0] == file.name}
+    assert sorted(found) == sorted(wanted)
 
 
 def test_right_files_are_right_and_wrong_ones_wrong() -> None:

@@ -12,6 +12,7 @@ from holdfast.cli.connection import Place, wait_option, with_place
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json
 from holdfast.client.sync import Client
 from holdfast.codecs import MAX_DATA_CAP, decode
+from holdfast.commands.base import NotedJid
 from holdfast.commands.jobs import Outcome
 from holdfast.console.put import NamedCode, put_step, steps_of, value_of
 from holdfast.errors import HoldfastError, JobFailed, UsageError
@@ -131,6 +132,8 @@ def put(
         if many:
             return _put_many(client, queue, code, code.options(options), as_json)
         body = code.data(None if data is None else _text_of(data), words)
+        if options["jid"] is not None:
+            options["jid"] = NotedJid(options["jid"])
         jid = client.queues[queue].put(name, body, **code.options(options))
         if waits or wait_timeout is not None:
             return _wait(client, jid, wait_timeout, as_json)
@@ -171,7 +174,7 @@ def _wait(client: Client, jid: str, timeout: float | None, as_json: bool) -> int
         echo_text(f"job {one_line(jid)}", err=True)
     outcome = client.wait_for(jid, timeout)
     if as_json:
-        print_json({"jid": jid, "status": outcome.status, **_facts(outcome)})
+        print_json({"jid": str(jid), "status": outcome.status, "is_new": _is_new(jid), **_facts(outcome)})
         return 0 if outcome.status == "done" else 1
     try:
         result = outcome.result_of(jid, client.settings.flags)
@@ -182,6 +185,11 @@ def _wait(client: Client, jid: str, timeout: float | None, as_json: bool) -> int
     if result is not None:
         click.echo(printable_json(result.decode("utf-8", "replace")))
     return 0
+
+
+def _is_new(jid: str) -> bool | None:
+    """Whether the put made the job: always, but for a job of the jid that --jid names."""
+    return jid.is_new if isinstance(jid, NotedJid) else True
 
 
 def _facts(outcome: Outcome) -> dict[str, Any]:
@@ -195,6 +203,6 @@ def _facts(outcome: Outcome) -> dict[str, Any]:
 
 def _print_jid(jid: str, as_json: bool) -> None:
     if as_json:
-        print_json({"jid": jid})
+        print_json({"jid": str(jid), "is_new": _is_new(jid)})
     else:
         echo_text(jid)

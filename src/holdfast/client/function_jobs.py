@@ -22,6 +22,7 @@ from holdfast.client.put_handles import AsyncHandle, Handle
 from holdfast.code.job_options import JobOptions, PutChanges, option_hint, unknown
 from holdfast.code.registry import Registered, stored_name
 from holdfast.codecs import to_plain
+from holdfast.commands.base import NotedJid
 from holdfast.errors import UsageError
 from holdfast.settings import DEFAULT_BACKLOG, Duration, check_list, check_name, check_seconds
 
@@ -303,6 +304,8 @@ class AnyFunctionJob(Generic[P, C, R]):
     def _put(self, data: Raw) -> Any:
         """Put a job with these data. Returns the jid, or an awaitable of it."""
         queue, options = self.put_options()
+        if isinstance(options.get("jid"), str):
+            options["jid"] = NotedJid(options["jid"])
         return self.app.queues[queue].put(self.stored_name, data, **options)
 
     def _put_many(self, calls: Iterable[object]) -> Any:
@@ -336,7 +339,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
 
     def put(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
-        return Handle(self.app, self._put(self.write(args, kwargs)), self.registered, self._keeps)
+        return Handle(self.app, self._put(self.write(args, kwargs)), self.registered, self._keeps, True)
 
     def put_many(self, calls: Iterable[object]) -> list[Handle[R]]:
         """Put one job for each call, 512 at once: `put_many([(7,), (8, "de")])`. Returns their handles in order.
@@ -344,7 +347,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         A call is a tuple of arguments, a mapping of named arguments, the result of `bind` (which type checkers understand),
         or otherwise the only argument. All are checked before the first is put. Raises UsageError. Core: verbs/put.lua.
         """
-        return [Handle(self.app, jid, self.registered, self._keeps) for jid in self._put_many(calls)]
+        return [Handle(self.app, jid, self.registered, self._keeps, True) for jid in self._put_many(calls)]
 
     def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put the function as a job that is due in `delay` seconds, or a timedelta. Raises UsageError."""
@@ -357,7 +360,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
         """
         data, due = self.write(args, kwargs), moment_of("moment", moment)
         later = self._at(due, self.app.store_time())
-        return Handle(self.app, later._put(data), self.registered, self._keeps)
+        return Handle(self.app, later._put(data), self.registered, self._keeps, True)
 
     def every(
         self,
@@ -383,12 +386,12 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
 
     async def put(self, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
-        return AsyncHandle(self.app, await self._put(self.write(args, kwargs)), self.registered, self._keeps)
+        return AsyncHandle(self.app, await self._put(self.write(args, kwargs)), self.registered, self._keeps, True)
 
     async def put_many(self, calls: Iterable[object]) -> list[AsyncHandle[R]]:
         """Put one job for each call, as `FunctionJob.put_many`."""
         return [
-            AsyncHandle(self.app, jid, self.registered, self._keeps) for jid in await self._put_many(calls)
+            AsyncHandle(self.app, jid, self.registered, self._keeps, True) for jid in await self._put_many(calls)
         ]
 
     async def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
@@ -399,7 +402,7 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
         """Put the function as a job that is due at `moment`, as `FunctionJob.put_at`."""
         data, due = self.write(args, kwargs), moment_of("moment", moment)
         later = self._at(due, await self.app.store_time())
-        return AsyncHandle(self.app, await later._put(data), self.registered, self._keeps)
+        return AsyncHandle(self.app, await later._put(data), self.registered, self._keeps, True)
 
     def every(
         self,

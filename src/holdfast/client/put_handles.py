@@ -11,6 +11,7 @@ from holdfast.code.outcomes import result_of
 from holdfast.code.registry import Registered
 from holdfast.code.signature import hints_of
 from holdfast.codecs import from_plain
+from holdfast.commands.base import NotedJid
 from holdfast.commands.jobs import Outcome
 from holdfast.errors import CodecError, JobNotFound
 
@@ -24,17 +25,34 @@ class AnyHandle(Generic[R_co]):
     """The base of the sync and the async handle: the jid, the outcome once it is known, and how to decode the result.
 
     `returns` is the type of the result, or the function whose annotation names it. `keeps` is false when the
-    store keeps no result.
+    store keeps no result; `is_put`: it is made by a put.
     """
 
-    __slots__ = ("app", "ended", "jid", "keeps", "returns")
+    __slots__ = ("_is_put", "_noted", "app", "ended", "jid", "keeps", "returns")
 
-    def __init__(self, app: AnyClient, jid: str, returns: object, keeps: bool = True) -> None:
+    def __init__(
+        self, app: AnyClient, jid: str, returns: object, keeps: bool = True, is_put: bool = False
+    ) -> None:
         self.app = app
         self.returns = returns
-        self.jid = jid
+        self._noted = jid if isinstance(jid, NotedJid) else None
+        self.jid = jid if self._noted is None else str(jid)
+        self._is_put = is_put
         self.keeps = keeps
         self.ended: Outcome | None = None
+
+    @property
+    def is_new(self) -> bool | None:
+        """Whether the put made the job; False: there was a job of this `jid`.
+
+        That job was left as it is with `only_new=True` (the put did nothing), else moved into the queue and begins a new life: a worker that ran it loses it. Without `jid=` it
+        is True. None where it is not known: of a handle that no put returned, and of a put with `jid=` that is not sent yet
+        (in `batch`) or is sent by its job (in `on_completion`). With `only_new=True` it may be False for the job of
+        this very put, if its reply was lost and the put was sent again.
+        """
+        if self._noted is not None:
+            return self._noted.is_new
+        return True if self._is_put else None
 
     def learn(self, outcome: Outcome) -> Outcome:
         """Keep the outcome of a job that has ended, which cannot change any more. Returns it."""

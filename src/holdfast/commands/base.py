@@ -93,6 +93,20 @@ def refusal_of(code: Reply) -> Refused | None:
     return None if code == b"again" else refusal(code)
 
 
+class NotedJid(str):
+    """A jid chosen by the caller; the put that carries it notes here whether it made the job. None: not known yet."""
+
+    is_new: bool | None = None
+
+
+def note_jids(jids: Sequence[object], reply: Sequence[Reply]) -> None:
+    """Note for each NotedJid of a put that succeeded whether its job was made: the reply lists those that were there."""
+    there = {int(index) for index in reply[1::2]}
+    for index, jid in enumerate(jids):
+        if isinstance(jid, NotedJid):
+            jid.is_new = index not in there
+
+
 def raise_refusal(code: Reply) -> None:
     """Raise the refusal for `code`, unless it is `again`."""
     refused = refusal_of(code)

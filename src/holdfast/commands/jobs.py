@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, cast
 
 import msgspec
 
-from holdfast.commands.base import CommandBase, Reply, Word, raise_refusal, refusals_by_index
+from holdfast.commands.base import CommandBase, Reply, Word, note_jids, raise_refusal, refusals_by_index
 from holdfast.errors import JobCancelled, JobFailed, JobNotFound, Refused
 from holdfast.ids import mint_jid
 from holdfast.models import JobFacts, text
@@ -81,6 +81,8 @@ class Put(PutBase, frozen=True, gc=False):
     def read(self, reply: Reply) -> str:
         if len(reply) > 1:
             raise_refusal(reply[2])
+        if self.mode != "new":
+            note_jids((self.jid,), reply)
         return self.jid
 
 
@@ -114,6 +116,8 @@ class PutMany(PutBase, frozen=True, gc=False):
             for index, refused in refusals_by_index(reply).items():
                 if refused is not None:
                     jids[index] = refused
+        if self.mode != "new":
+            note_jids(jids, reply)
         return jids
 
 

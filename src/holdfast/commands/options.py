@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from holdfast.commands.base import CommandBase, Reply, Word, raise_refusal, refusals_by_index
+from holdfast.commands.base import CommandBase, Reply, Word, note_jids, raise_refusal, refusals_by_index
 from holdfast.commands.jobs import Mode, PutBase, budgets, list_pairs
 from holdfast.errors import Refused
 from holdfast.ids import mint_jid
@@ -102,6 +102,8 @@ class PutWithOptions(PutBase, frozen=True, gc=False):
     def read(self, reply: Reply) -> str:
         if len(reply) > 1:
             raise_refusal(reply[2])
+        if self.mode != "new":
+            note_jids((self.jid,), reply)
         return self.jid
 
 
@@ -137,6 +139,8 @@ class PutX(PutBase, frozen=True, gc=False):
         for index, refused in refusals_by_index(reply).items():
             if refused is not None:
                 jids[index] = refused
+        if self.mode != "new":
+            note_jids(jids, reply)
         return jids
 
 

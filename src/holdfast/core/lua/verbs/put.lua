@@ -114,7 +114,8 @@ local function add(ctx, target, mode, jobs, may_be_new)
 end
 
 -- `args[first … last]` are (jid, klass, data); `losses` is how many each may have (nil: their
--- retries pay). Returns how many were added or moved, then (index from 0, code).
+-- retries pay). Returns how many were added or moved, then (index from 0, code): why not, or `again`
+-- for a job that was there (of mode `move` and `old` it was moved).
 function M.run(ctx, mode, name, priority, retries, delay, args, first, last, losses)
   local queue, limited = keys.of_queue(ctx, name), nil
   if mode ~= "only" and mode ~= "old" then -- those may be refused, so they look before they take a number

@@ -25,13 +25,15 @@ local function put(ctx, target, mode, one, closes, refused)
   return put_one.run(ctx, target, mode, one.jid, one.klass, one.data, one.opts)
 end
 
--- [how many were added or moved, (index from 0, code) of the others]
-local function reply_of(codes, count)
+-- [how many were added or moved, (index from 0, code) of the others; `again` of those that were moved too]
+local function reply_of(codes, moved, count)
   local reply = { count }
   for i = 1, count do
-    if codes[i] then
+    local code = codes[i] or moved[i] and "again"
+    if code then
       local n = #reply
-      reply[1], reply[n + 1], reply[n + 2] = reply[1] - 1, i - 1, codes[i]
+      reply[n + 1], reply[n + 2] = i - 1, code
+      if codes[i] then reply[1] = reply[1] - 1 end
     end
   end
   return reply
@@ -40,15 +42,15 @@ end
 -- `jobs` are as those of `put.run_x`, whose opts may be nil; `target` as for `put_one`.
 function M.run(ctx, target, mode, jobs)
   if put_one.MOVES[mode] and (jobs[2] or jobs[1] and jobs[1].opts) then call_weight.check_replaced(ctx, jobs) end
-  local codes, refused, order, cycles = {}, {}, nil, NOTHING
+  local codes, moved, refused, order, cycles = {}, {}, {}, nil, NOTHING
   if jobs.depend then order, cycles = cycle.in_order(jobs) end
   for n = 1, #jobs do
     local i = order and order[n] or n
-    local code = put(ctx, target, mode, jobs[i], cycles[i], refused)
+    local code, was_moved = put(ctx, target, mode, jobs[i], cycles[i], refused)
     if code and code ~= "again" then refused[jobs[i].jid] = true end
-    codes[i] = code
+    codes[i], moved[i] = code, was_moved
   end
-  return reply_of(codes, #jobs)
+  return reply_of(codes, moved, #jobs)
 end
 
 return M

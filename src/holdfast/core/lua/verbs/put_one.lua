@@ -103,7 +103,8 @@ local function enter(ctx, target, r, opts)
   if not now then target.first = nil end
 end
 
--- One job on its own; for `target` see `put`. Returns a code, or nil if it was added or moved.
+-- One job on its own; for `target` see `put`. Returns a code, or nil if it was added or moved, then
+-- whether it was moved.
 function M.run(ctx, target, mode, jid, klass, body, opts)
   local r = job.read(ctx, jid)
   if not r and mode == "old" then return refuse.job("JOB_NOT_FOUND", jid) end
@@ -116,7 +117,10 @@ function M.run(ctx, target, mode, jid, klass, body, opts)
   if refused and target.first then queues.give_back(target.queue, 1) end
   if refused then return refused end
   if not r then return put_fresh(ctx, target, jid, klass, body, opts) end
-  if MOVES[mode] then return put_again(ctx, target, jid, klass, body, r, opts) end
+  if MOVES[mode] then
+    put_again(ctx, target, jid, klass, body, r, opts)
+    return nil, true
+  end
   if mode == "only" and (r.klass ~= klass or job.body(ctx, jid, r) ~= body) then
     return refuse.job("JOB_EXISTS", jid)
   end
