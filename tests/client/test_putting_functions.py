@@ -552,3 +552,48 @@ def test_a_datetime_whose_offset_has_seconds_is_refused(client):
         with pytest.raises(UsageError, match="has seconds, which JSON cannot write"):
             at.put(*args)
     at.put(old.astimezone(UTC), [datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))])
+
+
+class TestWhetherAPutMadeTheJob:
+    """`handle.is_new`, with both clients."""
+
+    def test_a_put_without_a_jid_or_with_a_new_one_made_the_job(self, do) -> None:
+        job = do.client.job(queue="q", name="w")(welcome)
+        assert do(lambda: job.put(1)).is_new is True
+        assert do(lambda: job.options(only_new=True).put(1)).is_new is True
+        for number, options in enumerate(({}, {"only_new": True}, {"tags": ["a"]}, {"delay": 60})):
+            handle = do(lambda n=number, o=options: job.options(jid=f"j{n}", **o).put(1))
+            assert handle.is_new is True, options
+            assert type(handle.jid) is str
+        assert [handle.is_new for handle in do(lambda: job.put_many([(1,), (2,)]))] == [True, True]
+
+    @pytest.mark.parametrize("options", [{}, {"tags": ["a"]}, {"delay": 60}, {"throttles": ["t"]}])
+    def test_a_put_that_found_a_job_of_its_jid_did_not(self, do, options) -> None:
+        job = do.client.job(queue="q", name="w")(welcome)
+        first = do(lambda: job.options(jid="a", **options).put(1))
+        moved = do(lambda: job.options(jid="a", **options).put(2))
+        assert (first.is_new, moved.is_new) == (True, False)
+        assert data(do, moved) == [[2], {}] or data(do, moved)
+        left = do(lambda: job.options(jid="a", only_new=True, **options).put(2))
+        assert left.is_new is False
+
+    def test_a_handle_that_no_put_returned_does_not_know(self, do) -> None:
+        assert do.client.jobs.handle("a").is_new is None
+
+    def test_puts_of_one_moment_each_know_it(self, client, aclient) -> None:
+        client.queues["q"].put("K", jid="b")
+        job = aclient.job(queue="q", name="w")(welcome)
+
+        async def story() -> list[Any]:
+            async with aclient:
+                return await asyncio.gather(*[job.options(jid=jid).put(1) for jid in "abc"])
+
+        assert [handle.is_new for handle in asyncio.run(story())] == [True, False, True]
+
+    def test_in_a_batch_it_is_known_when_the_batch_is_sent(self, client) -> None:
+        client.queues["q"].put("K", jid="b")
+        job = client.job(queue="q", name="w")(welcome)
+        with client.batch():
+            handles = [job.options(jid=jid).put(1) for jid in "abc"]
+            assert [handle.is_new for handle in handles] == [None, None, None]
+        assert [handle.is_new for handle in handles] == [True, False, True]

@@ -58,7 +58,9 @@ def test_a_type_checker_reports_every_wrong_line_and_no_other(find, monkeypatch:
 
 
 @pytest.mark.slow
-def test_mypy_finds_a_missing_await_of_futures_too_with_unused_awaitable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mypy_finds_a_missing_await_of_futures_too_with_unused_awaitable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("MYPYPATH", "src")
     file = HERE / "wrong_awaits.py"
     found = found_by_mypy([file], "--enable-error-code", "unused-awaitable")

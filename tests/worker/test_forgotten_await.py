@@ -5,7 +5,7 @@ import sys
 import pytest
 from worker_kit import until
 
-FORGETTING = '''
+FORGETTING = """
 import chores
 import holdfast
 
@@ -38,7 +38,7 @@ async def remember(name: str) -> str:
     await job.tag("late")
     await later.put()
     return name
-'''
+"""
 
 
 @pytest.fixture

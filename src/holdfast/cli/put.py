@@ -11,6 +11,8 @@ from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, wait_option, with_place
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json
 from holdfast.client.sync import Client
+from holdfast.client.unserved import without_workers
+from holdfast.code.steps import run_steps
 from holdfast.codecs import MAX_DATA_CAP, decode
 from holdfast.commands.base import NotedJid
 from holdfast.commands.jobs import Outcome
@@ -177,7 +179,8 @@ def _wait(client: Client, jid: str, timeout: float | None, as_json: bool) -> int
         print_json({"jid": str(jid), "status": outcome.status, "is_new": _is_new(jid), **_facts(outcome)})
         return 0 if outcome.status == "done" else 1
     try:
-        result = outcome.result_of(jid, client.settings.flags)
+        hint = run_steps(without_workers(client)) if outcome.status == "open" else ""
+        result = outcome.result_of(jid, client.settings.flags, hint)
     except TimeoutError as error:
         raise HoldfastError(str(error)) from None
     except JobFailed as error:

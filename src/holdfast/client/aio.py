@@ -11,7 +11,9 @@ from holdfast.client.handles import AsyncQueues, AsyncStats
 from holdfast.client.job_lookup import AsyncJobs
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
+from holdfast.client.unserved import without_workers
 from holdfast.code.current import put_collector
+from holdfast.code.steps import await_steps
 from holdfast.commands import Command
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
@@ -110,7 +112,9 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
 
         Raises JobFailed, JobCancelled, JobNotFound when neither job nor result is kept, TimeoutError.
         """
-        return (await self.wait_for(jid, timeout)).result_of(jid, self.settings.flags)
+        outcome = await self.wait_for(jid, timeout)
+        hint = await await_steps(without_workers(self)) if outcome.status == "open" else ""
+        return outcome.result_of(jid, self.settings.flags, hint)
 
     async def close(self) -> None:
         """Close idle connections, end listening and the subscriptions of `topics`; the client may be used again."""

@@ -32,7 +32,7 @@ from holdfast.settings import Settings, check_each, check_name, check_timeout
 from holdfast.wire.address import AddressBase
 from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan
-from holdfast.wire.shards import Shard
+from holdfast.wire.shards import Shard, UnservedWatch
 
 
 def time_of(shard: Shard) -> Plan[float]:
@@ -72,6 +72,8 @@ class ClientBase(ClientVerbs, Generic[D]):
     """The part of a client that sync and async share; `D` is the driver's class of clients."""
 
     link: Any
+    _is_served = False
+    """Whether a worker was seen in its store."""
     has_functions = False
     """Whether functions were made jobs of this client."""
 
@@ -83,6 +85,8 @@ class ClientBase(ClientVerbs, Generic[D]):
         self._worker_name = opening.settings.worker_name
         self._database = cast("D | None", opening.target.existing)
         self._heartbeats: dict[str, float] = {}
+        if opening.embedded:
+            self.shard.unserved = UnservedWatch(self.shard.clock, self._place)
         if opening.on_load is not None:
             self.shard.on_load = self._loaded
 
@@ -106,6 +110,10 @@ class ClientBase(ClientVerbs, Generic[D]):
     def store_url(self) -> str | None:
         """The URL from which another client of the same store is made; None for the embedded store."""
         return None if self._opening.embedded else self.settings.url
+
+    def _place(self) -> str:
+        """Store and namespace in words, without secrets."""
+        return f'{self._opening.shown_with_directory()}, namespace "{self.settings.namespace}"'
 
     @property
     def worker_name(self) -> str:

@@ -18,6 +18,8 @@ from typing import Any, Literal, TypeVar, overload
 
 from holdfast.client.descriptors import ends_of
 from holdfast.client.put_handles import AnyHandle, AsyncHandle, Handle
+from holdfast.client.unserved import without_workers
+from holdfast.code.steps import await_steps, run_steps
 from holdfast.commands.jobs import Outcome
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import check_list, check_timeout
@@ -183,7 +185,8 @@ def _ends(handles: Sequence[H], timeout: float | None) -> Iterator[H]:
     if open_:
         for jid, outcome in ends_of(handles[0].app, list(open_), timeout):
             yield from _learn(open_.pop(jid), outcome)
-    _check_all(open_, handles)
+    if open_:
+        raise _late(open_, handles, run_steps(without_workers(handles[0].app)))
 
 
 async def _ends_async(handles: Sequence[H], timeout: float | None) -> AsyncGenerator[H]:
@@ -195,7 +198,8 @@ async def _ends_async(handles: Sequence[H], timeout: float | None) -> AsyncGener
             async for jid, outcome in ends:
                 for handle in _learn(open_.pop(jid), outcome):
                     yield handle
-    _check_all(open_, handles)
+    if open_:
+        raise _late(open_, handles, await await_steps(without_workers(handles[0].app)))
 
 
 async def _gather_async(
@@ -223,14 +227,15 @@ def _learn(handles: list[H], outcome: Outcome) -> list[H]:
     return handles
 
 
-def _check_all(open_: Mapping[str, Sequence[AnyHandle[object]]], handles: Sequence[object]) -> None:
-    if open_:
-        one = next(iter(open_))
-        flags = open_[one][0].app.settings.flags
-        raise TimeoutError(
-            f"{len(open_)} of {len(handles)} jobs have not ended in time, among them {one}; "
-            f"`holdfast jobs why{flags} {one}` shows why"
-        )
+def _late(
+    open_: Mapping[str, Sequence[AnyHandle[object]]], handles: Sequence[object], hint: str
+) -> TimeoutError:
+    one = next(iter(open_))
+    flags = open_[one][0].app.settings.flags
+    return TimeoutError(
+        f"{len(open_)} of {len(handles)} jobs have not ended in time, among them {one}{hint}; "
+        f"`holdfast jobs why{flags} {one}` shows why"
+    )
 
 
 def _result(handle: AnyHandle[R]) -> R:

@@ -386,12 +386,15 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
 
     async def put(self, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:
         """Put the function as a job. Raises UsageError naming an argument that does not fit."""
-        return AsyncHandle(self.app, await self._put(self.write(args, kwargs)), self.registered, self._keeps, True)
+        return AsyncHandle(
+            self.app, await self._put(self.write(args, kwargs)), self.registered, self._keeps, True
+        )
 
     async def put_many(self, calls: Iterable[object]) -> list[AsyncHandle[R]]:
         """Put one job for each call, as `FunctionJob.put_many`."""
         return [
-            AsyncHandle(self.app, jid, self.registered, self._keeps, True) for jid in await self._put_many(calls)
+            AsyncHandle(self.app, jid, self.registered, self._keeps, True)
+            for jid in await self._put_many(calls)
         ]
 
     async def put_in(self, delay: Duration, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle[R]:

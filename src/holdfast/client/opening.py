@@ -106,6 +106,11 @@ class Opening(msgspec.Struct, frozen=True):
         """Return the store as text, without secrets."""
         return "the embedded store" if self.embedded else shown_url(self.settings.url)
 
+    def shown_with_directory(self) -> str:
+        """Return the store as text, without secrets; of the embedded one the directory too, once it is known."""
+        directory = getattr(self.target.where, "directory", "")
+        return f"{self.shown()} in {directory}" if directory else self.shown()
+
     def shown_options(self) -> list[tuple[str, object]]:
         """Return the options as they were given, without secrets and those of the place."""
         return [(name, value) for name, value in self.options.items() if name not in _HIDDEN]
@@ -223,11 +228,13 @@ class _Embedded:
 
     def __init__(self, durability: Durability) -> None:
         self._durability: Durability = durability
+        self.directory = ""
 
     def __call__(self) -> str:
         from holdfast.store import ensure
 
         address = ensure(durability=self._durability)
+        self.directory = str(address.directory)
         if address.url not in _logged:
             log.info("using the embedded store in %s, durability %s", address.directory, self._durability)
             _logged.add(address.url)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from holdfast.client.descriptors import AnyClient
+from holdfast.client.unserved import without_workers
 from holdfast.code.outcomes import result_of
 from holdfast.code.registry import Registered
 from holdfast.code.signature import hints_of
+from holdfast.code.steps import await_steps, run_steps
 from holdfast.codecs import from_plain
 from holdfast.commands.base import NotedJid
 from holdfast.commands.jobs import Outcome
@@ -60,9 +62,9 @@ class AnyHandle(Generic[R_co]):
             self.ended = outcome
         return outcome
 
-    def read(self, outcome: Outcome) -> R_co:
+    def read(self, outcome: Outcome, hint: str = "") -> R_co:
         """Return the result. Raises JobFailed, JobCancelled, JobNotFound or TimeoutError for other outcomes, CodecError."""
-        result = outcome.result_of(self.jid, self.app.settings.flags)
+        result = outcome.result_of(self.jid, self.app.settings.flags, hint)
         if result is None and self.keeps:
             # A job that returned None left `null`.
             raise JobNotFound(f"job {self.jid} is complete, and no result of it is kept", "HF_JOB_NOT_FOUND")
@@ -86,7 +88,8 @@ class Handle(AnyHandle[R_co]):
         traceback, JobCancelled with who cancelled it and when, JobNotFound if the job or its result is not kept any
         more, TimeoutError. With `result_keep=0`, returns None. Core: verbs/await.lua.
         """
-        return self.read(self._wait(timeout))
+        outcome = self._wait(timeout)
+        return self.read(outcome, run_steps(without_workers(self.app)) if outcome.status == "open" else "")
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job has ended, whatever its outcome. Returns False after `timeout` seconds."""
@@ -127,7 +130,10 @@ class AsyncHandle(AnyHandle[R_co]):
 
     async def result(self, timeout: float | None = None) -> R_co:
         """Wait for the result of the function, for at most `timeout` seconds. Raises as `Handle.result` does."""
-        return self.read(await self._wait(timeout))
+        outcome = await self._wait(timeout)
+        return self.read(
+            outcome, await await_steps(without_workers(self.app)) if outcome.status == "open" else ""
+        )
 
     async def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job has ended, whatever its outcome. Returns False after `timeout` seconds."""

@@ -17,7 +17,9 @@ from holdfast.client.handles import Queues, Stats
 from holdfast.client.job_lookup import Jobs
 from holdfast.client.opening import Opening, note, settle
 from holdfast.client.store_options import StoreOptions
+from holdfast.client.unserved import without_workers
 from holdfast.code.current import put_collector
+from holdfast.code.steps import run_steps
 from holdfast.commands import Command
 from holdfast.commands.base import check_command
 from holdfast.commands.jobs import Outcome, PutMany
@@ -166,7 +168,9 @@ class Client(Decorating, ClientBase[Redis], SyncHandle):
 
         Raises JobFailed, JobCancelled, JobNotFound when neither job nor result is kept, TimeoutError.
         """
-        return self.wait_for(jid, timeout).result_of(jid, self.settings.flags)
+        outcome = self.wait_for(jid, timeout)
+        hint = run_steps(without_workers(self)) if outcome.status == "open" else ""
+        return outcome.result_of(jid, self.settings.flags, hint)
 
     def close(self) -> None:
         """Close idle connections, end listening and the subscriptions of `topics`; the client may be used again."""

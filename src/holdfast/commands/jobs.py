@@ -255,10 +255,10 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     result: bytes | None = None
     error: JobFailed | JobCancelled | None = None
 
-    def result_of(self, jid: str, flags: str = "") -> bytes | None:
+    def result_of(self, jid: str, flags: str = "", hint: str = "") -> bytes | None:
         """Return the result of a job that is done; `flags` complete the command line that an error names.
 
-        Raises JobFailed, JobCancelled, JobNotFound or TimeoutError for any other status.
+        `hint` is what the error of a job that has not ended adds. Raises JobFailed, JobCancelled, JobNotFound or TimeoutError for any other status.
         """
         if self.status == "done":
             return self.result
@@ -268,7 +268,9 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
         if self.error is not None:
             raise JobCancelled(self.error.by, self.error.at, jid)
         if self.status == "open":
-            raise TimeoutError(f"job {jid} has not ended in time; `holdfast jobs why{flags} {jid}` shows why")
+            raise TimeoutError(
+                f"job {jid} has not ended in time{hint}; `holdfast jobs why{flags} {jid}` shows why"
+            )
         raise JobNotFound(f"neither job {jid} nor a result of it is kept", "HF_JOB_NOT_FOUND")
 
 

@@ -112,9 +112,7 @@ class _AsyncRunner:
 class _Submit:
     """A replacement for `AsyncClient.run`, which performs jobs after each result."""
 
-    def __init__(
-        self, inner: "Callable[..., asyncio.Future[object]]", drain: AsyncDrain
-    ) -> None:
+    def __init__(self, inner: "Callable[..., asyncio.Future[object]]", drain: AsyncDrain) -> None:
         self.inner = inner
         self._drain = drain
 

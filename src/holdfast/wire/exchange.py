@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from holdfast.commands import Command, Reply
+from holdfast.commands.base import hurried
 from holdfast.commands.jobs import JobGet
+from holdfast.commands.workers import Workers
 from holdfast.errors import (
     CoreMismatch,
     HoldfastError,
@@ -25,7 +27,7 @@ from holdfast.wire.repeat import (
     temporary_error,
     wait,
 )
-from holdfast.wire.shards import RequestSequence, Shard
+from holdfast.wire.shards import RequestSequence, Shard, UnservedWatch
 
 R = TypeVar("R")
 _PUTS = ("put", "put_x")
@@ -38,6 +40,8 @@ def exchange(shard: Shard, command: Command[R], sequence: RequestSequence | None
     """
     if not shard.met:
         yield from _meet_for(shard, command)
+    if shard.unserved is not None:
+        yield from _look_for_workers(shard, shard.unserved, (command,))
     given = sequence
     if given is None and command.request_id_at >= 0 and command.numbered:
         sequence = shard.sequences.take()
@@ -70,6 +74,8 @@ def exchange_all(
     """
     if not shard.met and commands:
         yield from _meet_for(shard, commands[0])
+    if shard.unserved is not None:
+        yield from _look_for_workers(shard, shard.unserved, commands)
     taken = [
         shard.sequences.take() if command.request_id_at >= 0 and command.numbered else None
         for command in (commands if last is None else commands[:-1])
@@ -100,6 +106,20 @@ def _look_around(shard: Shard, commands: Sequence[Command[object]], replies: Rep
     pairs = zip(commands, replies, strict=True)
     if any(not command.reads and not isinstance(reply, HoldfastError) for command, reply in pairs):
         log_recovery(shard.gate)
+
+
+def _look_for_workers(shard: Shard, watch: UnservedWatch, commands: Sequence[Command[object]]) -> Plan[None]:
+    """Warn once if jobs have waited in a store without workers. It raises nothing of the store."""
+    for command in commands:
+        watch.note(command)
+    if watch.is_due:
+        shard.unserved = None
+        try:
+            workers = yield from exchange(shard, hurried(Workers(count=1)))
+        except HoldfastError:
+            return
+        if not workers:
+            watch.warn()
 
 
 def _meet_for(shard: Shard, command: Command[object]) -> Plan[None]:

@@ -3,7 +3,9 @@
 import logging
 import os
 from collections.abc import Callable
+from math import inf
 from time import monotonic
+from typing import Any
 
 from holdfast.ids import new_sequence
 from holdfast.models import CoreInfo
@@ -43,6 +45,42 @@ class FlushWatch:
                 self._seconds / self._times * 1000,
             )
         return replies
+
+
+def unserved(place: str) -> str:
+    """Return the sentence about a store in which no worker was seen."""
+    return (
+        f"no worker has been seen in {place}: start one there with `holdfast worker`, "
+        "or set HOLDFAST_URL to the store of your workers"
+    )
+
+
+class UnservedWatch:
+    """Log once that jobs wait in an embedded store in which no worker was seen: its workers may use another store.
+
+    It looks at the first call that comes 30 s after the first put; `place` returns the store and namespace in words.
+    """
+
+    AFTER = 30.0
+
+    def __init__(self, clock: Callable[[], float], place: Callable[[], str]) -> None:
+        self._clock = clock
+        self._place = place
+        self._since = inf
+
+    def note(self, command: Any) -> None:
+        """Note a command before it is sent: the first put of a job that is to run at once begins the time."""
+        if self._since == inf and command.verb in ("put", "put_x") and not getattr(command, "delay_ms", 0):
+            self._since = self._clock()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to look for workers."""
+        return self._clock() - self._since >= self.AFTER
+
+    def warn(self) -> None:
+        """Log that no worker was found."""
+        log.warning("jobs of this program have waited for %g s, and %s", self.AFTER, unserved(self._place()))
 
 
 class RequestSequence:
@@ -89,7 +127,7 @@ class Shard:
 
     `met`: the store was checked and has our core, and no connection was lost since; `info` is what the core returned
     then. `clock` returns monotonic seconds. If `test_clock_ms` is set before the first call, the root is made a test
-    root whose clock is stopped at that time. `flushes` times the first calls of an embedded store. `on_load` is called
+    root whose clock is stopped at that time. `flushes` times the first calls of an embedded store, `unserved` looks for its workers. `on_load` is called
     with the digest of the core when this client loads it. `gate` limits reconnects to the store.
     """
 
@@ -104,6 +142,7 @@ class Shard:
         "sequences",
         "settings",
         "test_clock_ms",
+        "unserved",
     )
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = monotonic) -> None:
@@ -116,6 +155,7 @@ class Shard:
         self.clock = clock
         self.test_clock_ms: int | None = None
         self.flushes: FlushWatch | None = None
+        self.unserved: UnservedWatch | None = None
         self.on_load: Callable[[str], None] | None = None
 
     def wake_key(self, queue: str) -> str:

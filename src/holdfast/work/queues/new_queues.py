@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from os.path import commonprefix
 from typing import Final
 
 from holdfast.client.queue_names import is_plain, resolve_queue_names
@@ -66,11 +65,17 @@ def is_near(one: str, other: str) -> bool:
     one, other = one.casefold(), other.casefold()
     if one == other:
         return True
-    start = len(commonprefix((one, other)))
+    start = _shared(one, other)
     left, right = one[start:], other[start:]
-    end = len(commonprefix((left[::-1], right[::-1])))
+    end = _shared(left[::-1], right[::-1])
     before, after = one[:start], left[len(left) - end :]
     left, right = left[: len(left) - end], right[: len(right) - end]
     is_slip = max(len(left), len(right)) <= 1 or (len(left) == 2 and left == right[::-1])
     is_part = before[-1:] in _SEPARATORS and after[:1] in _SEPARATORS
     return is_slip and not is_part and not re.fullmatch(r"\d*", left + right)
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many letters two texts begin with in common."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
