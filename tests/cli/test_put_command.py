@@ -103,6 +103,18 @@ def test_all_options_of_a_put_are_those_of_the_client(client: Client, place: tup
     assert client.jobs["order-7"].klass_name == "shop.Order"
 
 
+def test_json_has_whether_the_put_made_the_job(client: Client, place: tuple[str, ...]) -> None:
+    def put(*words: str) -> tuple[str, bool]:
+        done = json.loads(holdfast("put", "shop.Order", "--klass", "--json", *words, *place).stdout)
+        return done["jid"], done["is_new"]
+
+    assert put()[1] is True
+    assert put("--jid", "order-7") == ("order-7", True)
+    assert put("--jid", "order-7") == ("order-7", False)
+    assert put("--jid", "order-7", "--only-new") == ("order-7", False)
+    assert put("--jid", "order-8", "--only-new") == ("order-8", True)
+
+
 def test_data_come_from_a_file_or_standard_input(
     client: Client, place: tuple[str, ...], tmp_path: Path
 ) -> None:

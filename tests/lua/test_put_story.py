@@ -88,6 +88,18 @@ def test_a_jid_twice_in_a_batch_is_one_job_the_first(door: Door):
     assert [(job.jid, job.data) for job in door.pop("w", "q", n=9)] == [("a", b"1"), ("b", b"2")]
 
 
+@pytest.mark.parametrize("mode", ["move", "old"])
+def test_the_reply_of_a_put_names_jobs_that_were_there_and_were_moved(door: Door, mode: str):
+    assert door("put", "", 0, "move", "q", 0, 5, 0, "a", "k", "1") == [1]
+    assert door("put", "", 0, mode, "other", 0, 5, 0, "a", "k", "2") == [1, 0, b"again"]
+    assert (door.job("a").queue, door.job("a").data) == ("other", b"2")
+    words = ("b", "k", "1", "a", "k", "3", "c", "k", "1")
+    added, *pairs = door("put", "", 0, mode, "q", 0, 5, 0, *words)
+    codes = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    assert (added, codes.pop(1)) == (3 if mode == "move" else 1, b"again")
+    assert list(codes) == ([] if mode == "move" else [0, 2])  # there are no such jobs
+
+
 def test_a_long_body_lives_in_a_key_of_its_own_until_the_job_is_gone(core, door: Door):
     core(Put("q", "k", LONG, jid="long"))
     assert "b:long" in door.names()

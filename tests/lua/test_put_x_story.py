@@ -61,7 +61,7 @@ def test_a_jid_that_comes_twice_in_a_call_is_put_once_and_the_second_is_again(do
 
 def test_a_jid_that_comes_twice_in_a_moving_call_has_the_last_wishes(door: Door):
     words = ["a", "k", "1", 1, "tag", "red", "a", "k", "2", 1, "tag", "blue"]
-    assert door("put_x", "", 0, "move", *HEAD[1:], *words) == [2]
+    assert door("put_x", "", 0, "move", *HEAD[1:], *words) == [2, 1, b"again"]
     job = door.job("a")
     assert job
     assert (job.data, job.tags) == (b"2", ("blue",))

@@ -49,6 +49,7 @@ class Putting(Throttling):
         self, mode: str, queue: str, priority: int, retries: int, delay: int, jobs: tuple[JobWithOptions, ...]
     ) -> Any:
         codes: dict[int, str] = {}
+        moved: dict[int, str] = {}
         order, circles = parents_first(jobs)
         refused: set[str] = set()
         for index in order:
@@ -65,9 +66,11 @@ class Putting(Throttling):
                 codes[index] = "HF_DEPENDENCY_REFUSED"
             else:
                 self.put_one(job, queue, (priority, retries, delay), (jid, klass, data), wish)
+                if job is not None:
+                    moved[index] = "again"
             if codes.get(index, "again") != "again":
                 refused.add(jid)
-        return len(jobs) - len(codes), codes
+        return len(jobs) - len(codes), codes | moved
 
     def put_one(
         self,

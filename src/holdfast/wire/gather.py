@@ -150,10 +150,11 @@ _ALONE: Final = max(getrefcount(waiting[0]) for waiting in [(object(),)])
 def _warn_of_unawaited(batch: list[_Waiting]) -> None:
     """Warn of futures that nobody can await any more. It runs in a context of its own, that of the task that sends."""
     for waiting in batch:
-        if getrefcount(waiting[1]) <= _ALONE and not waiting[1].done():
-            if not getattr(waiting[1], "_callbacks", None):
-                running.set(waiting[3])
-                warn_unawaited(waiting[2])
+        if getrefcount(waiting[1]) > _ALONE or waiting[1].done():
+            continue
+        if not getattr(waiting[1], "_callbacks", None):
+            running.set(waiting[3])
+            warn_unawaited(waiting[2])
 
 
 class _Pending:
