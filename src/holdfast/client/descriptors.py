@@ -187,9 +187,9 @@ def with_name(call: Any) -> Any:
     return call
 
 
-async def sent(client: Any, command: Command[R]) -> R:
-    """Send a command with an async client when this is awaited."""
-    result: R = await client.run(command)
+async def sent(handle: Any, command: Command[R]) -> R:
+    """Send a command with the client of an async handle when this is awaited."""
+    result: R = await handle._client.run(command)
     return result
 
 
@@ -236,7 +236,7 @@ class CommandMethod(Method[P, R, Awaitable[R]]):
             def call_async(handle: Any, /, *args: P.args, **kwargs: P.kwargs) -> object:
                 command = make(handle, *args, **kwargs)
                 if is_coroutine:
-                    return named(sent(handle._client, command), name)
+                    return named(sent(handle, command), name)
                 return handle._client.run(command, name)
 
             call_async.__name__, call_async.__qualname__ = call.__name__, call.__qualname__
@@ -320,8 +320,9 @@ class CommandProperty(Generic[R]):
 
     def read(self, handle: Any) -> object:
         """Send the command."""
+        run = handle._client.run
         method = (self.name_on(handle),) if isinstance(handle, AsyncHandle) else ()
-        result: object = handle._client.run(self.make(handle), *method)
+        result: object = run(self.make(handle), *method)
         return result
 
     def name_on(self, handle: object) -> str:

@@ -59,7 +59,7 @@ class _Settling(CommandMethod[P, R]):
                 return await_steps(steps) if is_awaited else run_steps(steps)
             if is_awaited:
                 command: Any = self.make(job, *args, **kwargs)
-                return sent(job._client, command)
+                return sent(job, command)
             return plain(job, *args, **kwargs)
 
         self.method = with_name(call)

@@ -44,7 +44,7 @@ class ReportMethod(CommandMethod[P, bool]):
             command: Command[bool] = make(handle, *args, **kwargs)
             is_awaited = isinstance(handle, AsyncHandle)
             if running.get() is None and getattr(handle, "run_of", None) is None:
-                return sent(handle._client, command) if is_awaited else handle._client.run(command)
+                return sent(handle, command) if is_awaited else handle._client.run(command)
             return _report_async(handle, command) if is_awaited else _report(handle, command)
 
         self.method = with_name(call)
