@@ -11,9 +11,10 @@ from holdfast.work.queues.new_queues import is_near, note_new_queues
 from holdfast.work.settings import WorkerSettings
 
 
-def test_a_new_queue_that_resembles_a_known_one_is_one_warning_of_a_worker_of_any_pool(shop, pool):
+def test_a_new_queue_that_resembles_a_known_one_is_one_warning_of_a_worker_of_any_pool(shop, pool, monkeypatch):
+    monkeypatch.setenv("VERBOSE", "1")
     shop.client.queues["invoices"].put("K")
-    worker = shop.start(pool, "-q", "invoces,q", "-q", "reports-*", "--workers", "1")
+    worker = shop.start(pool, "-q", "invoces", "-q", "reports-*", "--workers", "1")
     until(lambda: 'no queue of this store matches "reports-*" yet' in worker.said(), "the pattern is logged")
     text = (
         'there is no queue "invoces" in this store yet; there is "invoices", perhaps a typo: '
@@ -91,7 +92,7 @@ def test_a_hostile_name_is_made_printable_and_many_names_are_compared(client: Cl
 def test_a_store_that_does_not_respond_never_fails_a_start(client: Client, caplog):
     class Gone:
         def run(self, command: object) -> object:
-            raise ConnectionLost("gone", False)
+            raise ConnectionLost("gone")
 
     note_new_queues(Gone(), WorkerSettings(("mial",)))
     assert caplog.text == ""
