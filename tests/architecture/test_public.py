@@ -71,7 +71,7 @@ def test_no_text_installs_another_project() -> None:
         if path.suffix in TEXTS or path.name == "Dockerfile"
     ]
     wrong = re.compile(
-        r"pip3? install[^\n|]*\bholdfast\b(?!_jobs)|\bholdfast\[[a-z]|^holdfast\b *[=<>~]=|requirements\.txt",
+        r"pip3? install[^\n|]*\bholdfast\b(?![_-]jobs)|\bholdfast\[[a-z]|^holdfast\b *[=<>~]=|requirements\.txt",
         re.MULTILINE,
     )
     found = [

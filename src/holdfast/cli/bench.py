@@ -123,10 +123,7 @@ def bench(
     """
     given = {name: value for name, value in options.items() if value is not None}
     _check(drop_jobs, seconds, quiet or no_flush, given)
-    if host is not None or port is not None:
-        if url is not None:
-            raise UsageError("--url and --host or --port both name the store: give one of them")
-        url = url_of_parts({"host": host or "localhost", "port": port or 6379})
+    url = _url(url, host, port)
     if url is not None and durability is not None:
         raise UsageError("--durability is for the embedded store: a store at a URL has its own settings")
     if url is None and no_flush:
@@ -150,6 +147,14 @@ def bench(
                 click.echo(f"the jobs are left in namespace {namespace}", err=True)
             else:
                 scratch.clean()
+
+
+def _url(url: str | None, host: str | None, port: int | None) -> str | None:
+    if host is None and port is None:
+        return url
+    if url is not None:
+        raise UsageError("--url and --host or --port both name the store: give one of them")
+    return url_of_parts({"host": host or "localhost", "port": port or 6379})
 
 
 def _check(drop_jobs: bool, seconds: float | None, other: bool, given: dict[str, Any]) -> None:

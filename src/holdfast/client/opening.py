@@ -141,7 +141,8 @@ def settle(url: object, options: Mapping[str, object], drive: DriverClasses) -> 
         for option in (*parts, *given):
             raise UsageError(f"{option} cannot be given with a connection, which has it")
     found, origin = _url(url, parts) if existing is None else _of_existing(existing)
-    origin = str(own.get("url_origin") or origin)
+    if url is not None or parts:
+        origin = str(own.get("url_origin") or origin)
     settings = _settings(found, own, origin)
     where = _Embedded(settings.durability) if found is None else None
     kept: Any = {**own, **given}

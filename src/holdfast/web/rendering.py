@@ -27,9 +27,8 @@ class Pages:
             extensions=["jinja2.ext.do"],
         )
         self._environment.filters.update({**formatting.FILTERS, **charts.FILTERS})
-        self._environment.globals.update(
-            formatting.GLOBALS, default_backlog=DEFAULT_BACKLOG, shown_core=shown_core
-        )
+        more: Mapping[str, Any] = {"default_backlog": DEFAULT_BACKLOG, "shown_core": shown_core}
+        self._environment.globals.update({**formatting.GLOBALS, **more})
 
     def page(self, template: str, ctx: object, page: object, **more: object) -> str:
         """Return a whole page."""

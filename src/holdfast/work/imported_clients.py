@@ -63,7 +63,8 @@ def choose(
         _check_same(made, lambda place: place.server, "stores", "--url or HOLDFAST_URL")
         client = _first_usable(made)
         found = StoreChoice.of(client)
-        options = {**found.options, "url_origin": _name(client)}
+        options = found.options.copy()
+        options["url_origin"] = _name(client)
         store = found.url
     if made and space is None:
         _check_same(made, lambda place: place.namespace, "namespaces", "--namespace or HOLDFAST_NAMESPACE")
