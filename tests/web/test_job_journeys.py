@@ -124,7 +124,7 @@ def test_the_page_of_a_job_says_why_it_does_not_run_and_a_button_helps(
     stay(page)
     why.get_by_role("button", name=button, exact=True).click()
     expect(why.locator(".blocks", has_text=text)).to_have_count(0)
-    state = {lost: "stalled", released: "throttled"}.get(make, "waiting")
+    state = "throttled" if make is released else "waiting"
     expect(page.locator("h1 .pill")).to_have_text(state)
     assert is_same(page)
 

@@ -14,6 +14,8 @@ import redis
 from starlette.testclient import TestClient
 
 from holdfast import Client
+from holdfast.cli.main import run
+from holdfast.commands.leases import Pop
 from holdfast.console.handles import Console
 from holdfast.console.page_paths import segment
 from holdfast.web.pages.queues import TABS
@@ -480,3 +482,41 @@ def test_queues_that_share_a_prefix_stand_together(web: TestClient, client: Clie
     assert re.findall(r'data-fold="([^"]*)"', page) == ["mail.", "z:"]
     assert "data-fold" not in web.get("/queues?sort=-waiting").text
     assert web.get("/api/v1/queues").json()["total"] == 7
+
+
+def test_lists_pages_and_the_command_agree_about_a_job_whose_lease_has_ended(
+    web: TestClient, client: Client, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Core: running until a worker takes it again; a queue counts it as stalled from the end of its lease."""
+    client.config["grace-period"] = 3_600
+    jid = client.queues["lost"].put("K", jid="it")
+    client.queues["lost"].put("K", jid="after", depends=[jid])
+    client.run(Pop("somebody", ["lost"], 1, 1))
+    until(lambda: client.queues["lost"].counts["stalled"], "its lease has ended")
+    place = ["--url", url, "--namespace", client.settings.namespace]
+    assert run(["jobs", "show", jid, *place]) == 0
+    assert "state       stalled" in capsys.readouterr().out
+    assert run(["jobs", "show", jid, "--json", *place]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["facts"]["state"] == "stalled"
+    console = Console(client)
+    assert [row.state for row in console.jobs("jid:it").jobs] == ["stalled"]
+    assert [row.state for row in console.jobs("queue:lost state:stalled").jobs] == ["stalled"]
+    assert [row.state for row in console.job("after").dependencies] == ["stalled"]
+    of_page = twin(web, f"/jobs/{jid}")
+    assert of_page["detail"]["facts"]["state"] == "stalled"
+    assert {"expire", "fail"} <= set(of_page["actions"])
+    assert "data" not in of_page["actions"]
+    assert twin(web, "/queues/lost?tab=stalled")["jobs"]["grace"] == 3_600
+    # The time that is left of the grace, not the moment after it in another unit.
+    assert re.search(r"\b(59 min|60 min|1 h)\b", shown(page(web, "/queues/lost?tab=stalled")))
+
+
+def test_a_job_that_was_timed_out_waits_in_lists_and_on_its_page(client: Client) -> None:
+    jid = client.queues["lost"].put("K")
+    client.queues["lost"].pop()
+    client.job(jid).timeout()
+    console = Console(client)
+    assert [row.state for row in console.jobs("queue:lost").jobs] == ["waiting"]
+    assert console.job(jid).facts.state == "waiting"
+    assert [row.state for row in console.jobs(f"jid:{jid}").jobs] == ["waiting"]

@@ -12,6 +12,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_facts, print_json
 from holdfast.cli.tables import Listing, cut_line, echo_wrapped
 from holdfast.cli.times import brief, moment
+from holdfast.client.stacks import UNDER_WAY
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.handles import Console
@@ -88,7 +89,7 @@ def _facts(facts: JobFacts, now: int) -> dict[str, object]:
         "started": moment(facts.popped_ms, now),
         "ended": moment(facts.ended_ms, now),
         "due": moment(facts.due_ms, now),
-        "lease ends": moment(facts.expires_ms, now) if facts.state == "running" else "",
+        "lease ends": moment(facts.expires_ms, now) if facts.state in UNDER_WAY else "",
         "tags": ", ".join(facts.tags),
         "throttles": ", ".join(name for name in facts.throttles if not name.startswith(OWN_THROTTLE)),
         "recurs from": facts.spawned_from,

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.commands.admin import Info
 from holdfast.commands.dependencies import Dependents
 from holdfast.commands.job_rows import JobRow
 from holdfast.console.search import row_of
@@ -27,7 +28,8 @@ def waiters_of(ask: Planner, jids: Sequence[str], show: int) -> Plan[Waiters]:
     family, is_whole = yield from with_dependents(ask, jids)
     others = [jid for jid in reversed(family) if jid not in set(jids)]
     found = (yield from found_jobs(ask, others[:show])) if others else []
-    return Waiters(len(others), is_whole, tuple(row_of(facts) for facts in found if facts is not None))
+    now = (yield from ask(Info())).now_ms if others else 0
+    return Waiters(len(others), is_whole, tuple(row_of(facts, now) for facts in found if facts is not None))
 
 
 def with_dependents(ask: Planner, jids: Sequence[str], most: int = MOST) -> Plan[tuple[list[str], bool]]:

@@ -58,7 +58,7 @@ def dry_run(ask: Planner, spec: Spec, now_ms: int, most: int, note: Callable[[Dr
     found, matches = DryRun(candidates=plan.candidates, index=plan.index), query.matcher(now_ms)
     limit = spec.most or sys.maxsize
     if plan.jids:
-        page = yield from by_jid(ask, plan, matches)
+        page = yield from by_jid(ask, plan, matches, now_ms)
         found.looked, found.complete = page.looked, True
         found.add(page.jobs[:limit], applies)
         return found

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.commands.admin import ConfigGet
+from holdfast.commands.admin import ConfigGet, Info
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import Await, JobGet, JobsComplete
 from holdfast.commands.operations import Scan
@@ -180,9 +180,10 @@ def family(ask: Planner, jid: str, most: int = MOST_RELATIVES) -> Plan[Family]:
         known.update(zip(some, (yield from ask(JobGet(some))), strict=True))
         level = [one for one in dict.fromkeys(_near(known, some)) if one not in known]
     found = {name: facts for name, facts in known.items() if facts is not None}
+    now = (yield from ask(Info())).now_ms
     members = tuple(
         Relative(
-            msgspec.structs.replace(row_of(facts), data=b"", message=""),
+            msgspec.structs.replace(row_of(facts, now), data=b"", message=""),
             tuple(one for one in facts.dependencies if one in found),
             sum(one not in known for one in (*facts.dependencies, *facts.dependents)),
         )

@@ -14,7 +14,7 @@ from holdfast.commands.jobs import Await, JobGet, Outcome
 from holdfast.commands.operations import Scan
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.console.filters import glob
-from holdfast.console.search import row_of
+from holdfast.console.search import as_counted, row_of
 from holdfast.console.unknown import unknown
 from holdfast.errors import CodecError, JobNotFound
 from holdfast.models import HistoryEntry, JobFacts
@@ -97,15 +97,20 @@ def job(ask: Planner, jid: str, flags: str) -> Plan[JobDetail | RecurringFacts]:
         gone = yield from ask(explained(jid))
         raise JobNotFound(f"{jid}: {gone.text}", "HF_JOB_NOT_FOUND")
     explanation = yield from ask(explained(jid, flags))
-    before = yield from _rows(ask, facts.dependencies[:_RELATIVES])
-    after = yield from _rows(ask, facts.dependents[:_RELATIVES])
+    now_ms = int(explanation.facts.get("now", 0))
+    before = yield from _rows(ask, facts.dependencies[:_RELATIVES], now_ms)
+    after = yield from _rows(ask, facts.dependents[:_RELATIVES], now_ms)
+    facts = as_counted(facts, now_ms)
+    if facts.state in ("stalled", "waiting") and explanation.state in ("running", "stalled"):
+        explanation = msgspec.structs.replace(explanation, state=facts.state)
     return JobDetail(facts, attempts_of(facts.history), explanation, before, after)
 
 
-def _rows(ask: Planner, jids: Sequence[str]) -> Plan[tuple[JobRow, ...]]:
+def _rows(ask: Planner, jids: Sequence[str], now_ms: int) -> Plan[tuple[JobRow, ...]]:
     found = (yield from ask(JobGet(jids))) if jids else []
     return tuple(
-        row_of(facts) if facts else JobRow(jid, state="gone") for jid, facts in zip(jids, found, strict=True)
+        row_of(facts, now_ms) if facts else JobRow(jid, state="gone")
+        for jid, facts in zip(jids, found, strict=True)
     )
 
 

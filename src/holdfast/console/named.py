@@ -284,7 +284,8 @@ def last_jobs(
     }
     jids = [jid for some in names.values() for jid in some]
     jobs = dict(zip(jids, (yield from found_jobs(ask, jids)) if jids else [], strict=True))
+    now = (yield from ask(Info())).now_ms if jids else 0
     return {
-        jid: tuple(row_of(facts) if (facts := jobs[one]) else JobRow(one, state="gone") for one in some)
+        jid: tuple(row_of(facts, now) if (facts := jobs[one]) else JobRow(one, state="gone") for one in some)
         for jid, some in names.items()
     }

@@ -321,7 +321,7 @@ def _jid_step(ask: Planner, running: Running, count: int) -> Plan[int]:
     first = int(running.at.name or 0)
     count = min(count, running.room)
     some = SearchPlan((), "", running.plan.jids[first : first + count])
-    page = yield from by_jid(ask, some, running.matches)
+    page = yield from by_jid(ask, some, running.matches, running.began_ms)
     is_last = first + count >= len(running.plan.jids)
     following = Position() if is_last else Position("jid", str(first + count))
     return (yield from _act(ask, running, page.looked, page.jobs, following))

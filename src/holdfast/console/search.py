@@ -296,7 +296,7 @@ def search(
     """
     plan = yield from planned(ask, query)
     if plan.jids:
-        return (yield from by_jid(ask, plan, query.matcher(now_ms)))
+        return (yield from by_jid(ask, plan, query.matcher(now_ms), now_ms))
     letters = "".join(sorted({*wants, *wants_of(query, plan)}))
     found, looked, at = yield from _matches(
         ask, plan, query.matcher(now_ms), limit, Position.parse(cursor), letters
@@ -345,19 +345,32 @@ def matched(rows: Sequence[JobRow], matches: Callable[[JobRow], bool], pace: Pac
     return found
 
 
-def by_jid(ask: Planner, plan: SearchPlan, matches: Callable[[JobRow], bool]) -> Plan[SearchPage]:
+def by_jid(
+    ask: Planner, plan: SearchPlan, matches: Callable[[JobRow], bool], now_ms: int
+) -> Plan[SearchPage]:
     """Return those of the jobs that a plan names by jid that match."""
     found: list[JobRow] = []
     pace = Pace()
     for at in range(0, len(plan.jids), _BY_JID):
         jobs = yield from ask(JobGet(plan.jids[at : at + _BY_JID]))
-        rows = [row_of(facts) for facts in jobs if facts is not None]
+        rows = [row_of(facts, now_ms) for facts in jobs if facts is not None]
         found += yield from matched(rows, matches, pace)
     return SearchPage(tuple(found), len(plan.jids), len(plan.jids), plan.index)
 
 
-def row_of(facts: JobFacts) -> JobRow:
+def as_counted(facts: JobFacts, now_ms: int) -> JobFacts:
+    """Return the facts of a job with the state as the lists and counts of its queue have it.
+
+    That is `stalled` from the end of its lease until a worker takes it again, and `waiting` if it was timed out.
+    """
+    if facts.state == "running" and 0 < facts.expires_ms <= now_ms:
+        return msgspec.structs.replace(facts, state="stalled")
+    return msgspec.structs.replace(facts, state="waiting") if facts.state == "stalled" else facts
+
+
+def row_of(facts: JobFacts, now_ms: int) -> JobRow:
     """Return all facts of a job as a row of a search."""
+    facts = as_counted(facts, now_ms)
     failure = facts.failure
     return JobRow(
         facts.jid,

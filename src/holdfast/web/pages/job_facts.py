@@ -75,7 +75,9 @@ def actions_of(facts: JobFacts, now_ms: int) -> tuple[str, ...]:
 
     A job whose lease has ended can be failed.
     """
-    state = facts.state
+    state = (
+        "running" if facts.state == "stalled" else facts.state
+    )  # its lease has ended, and no worker has it yet
     found = [action for action in _BY_STATE if state in APPLIES[action]]
     found.remove("cancel" if state == "failed" else "delete") if {"cancel", "delete"} <= set(found) else None
     is_lost = state == "running" and 0 < facts.expires_ms <= now_ms
