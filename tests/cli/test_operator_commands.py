@@ -270,6 +270,22 @@ def test_workers_of_a_command_are_shown_and_forgotten_together(client: Client, r
 # Recurring jobs.
 
 
+def test_missed_turns_of_a_recurring_job_are_shown_as_on_its_page(client: Client, run: Any) -> None:
+    clock = StoppedClock(client, START_MS)
+    clock.start()
+    client.queues["reports"].recur("shop.Hourly", {}, 3600, jid="hourly", offset=3600, backlog=1)
+    assert "missed" not in run("recurring", "show", "hourly").stdout.split()
+    clock.advance(hours=3, minutes=1)
+    assert (
+        "3 turns: no worker has asked queue reports since the first of them; up to 1 of their jobs are put when one does"
+        in run("recurring", "show", "hourly").stdout
+    )
+    run("recurring", "pause", "hourly")
+    shown = run("recurring", "show", "hourly").stdout
+    assert "3 turns missed" in shown
+    assert "no worker has asked" not in shown
+
+
 def test_recurring_jobs_are_shown_run_paused_changed_and_deleted(client: Client, run: Any, read: Any) -> None:
     client.queues["mail"].recur("jobs.nightly", {"a": 1}, 3600, jid="nightly", tags=["slow"], offset=60)
     [row] = lines(run("recurring", "list").stdout)[1:]

@@ -90,8 +90,17 @@ def _pause(row: RecurringFacts, now: int) -> str:
     since = f", since {moment(row.paused_since_ms)}" if row.paused_since_ms else ""
     missed = row.missed_by(now)
     return f"by {row.paused_by or 'somebody'}{why}{since}" + (
-        f"; {counted(missed, 'run')} missed" if missed else ""
+        f"; {counted(missed, 'turn')} missed" if missed else ""
     )
+
+
+def _missed(found: RecurringFacts, now: int) -> str:
+    """Return how many turns were missed without a pause, and what becomes of them."""
+    missed = 0 if found.paused else found.missed_by(now)
+    if not missed:
+        return ""
+    put = f"up to {found.backlog:,} of their jobs are put" if found.backlog else "their jobs are put"
+    return f"{counted(missed, 'turn')}: no worker has asked queue {found.queue} since the first of them; {put} when one does"
 
 
 @examples("holdfast recurring show nightly-report")
@@ -113,6 +122,7 @@ def show(jid: str, place: Place, as_json: bool) -> None:
         "every": duration(found.interval_ms / 1000),
         "next": moment(found.next_ms, now),
         "paused": _pause(found, now) if found.paused else "",
+        "missed": _missed(found, now),
         "put": f"{counted(found.count, 'job')}"
         + (f", the last one is {jid}-{found.count}" if found.count else ""),
         "backlog": found.backlog or "all missed ones are put",

@@ -1,7 +1,7 @@
 """Commands about recurring jobs: templates that put a job at a fixed interval."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -11,6 +11,9 @@ from holdfast.commands.jobs import budgets
 from holdfast.commands.options import ExtraOptions
 from holdfast.ids import mint_jid
 from holdfast.models import text, texts
+
+_LATE_MS: Final = 5000
+"""A turn that is due for so long counts as missed: a worker asks the queue more often."""
 
 
 class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
@@ -42,10 +45,9 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     paused_since_ms: int = 0
 
     def missed_by(self, now_ms: int) -> int:
-        """Return how many occurrences it has missed in its pause."""
-        if not self.paused or self.next_ms > now_ms:
-            return 0
-        return (now_ms - self.next_ms) // max(self.interval_ms, 1) + 1
+        """Return how many turns it has missed: in its pause, or because no worker has asked its queue since they were due."""
+        late = now_ms - self.next_ms - (0 if self.paused else _LATE_MS)
+        return 0 if late < 0 else late // max(self.interval_ms, 1) + 1
 
     @classmethod
     def from_row(cls, row: Sequence[Reply]) -> "RecurringFacts":

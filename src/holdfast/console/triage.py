@@ -301,7 +301,11 @@ def recurring_paused(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
     for one in [one for one in facts.queues if one.recurring][:_QUEUES]:
         page = yield from ask(ListSet("recurring", one.name, _PAUSED, _TEMPLATES))
         rows = (yield from ask(RecurGet(page.names))) if page.names else []
-        found += [_missing(facts, row) for row in rows if row is not None and row.missed_by(facts.now)]
+        found += [
+            _missing(facts, row)
+            for row in rows
+            if row is not None and row.paused and row.missed_by(facts.now)
+        ]
     return Found("No paused recurring job has missed a run.", found)
 
 

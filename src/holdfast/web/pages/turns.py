@@ -10,14 +10,11 @@ from holdfast.console.queries import HOUR_MS
 _DAY_MS: Final = 24 * HOUR_MS
 _STEP_MS: Final = 600_000
 """What is due within such a step of the day ahead is one point of the drawing."""
-_LATE_MS: Final = 5000
-"""A turn that is due for so long counts as missed: a worker asks the queue more often."""
 
 
 def missed_of(facts: RecurringFacts, now_ms: int) -> int:
     """Return how many turns of a recurring job are over without a job: its queue was asked by no worker since."""
-    late = now_ms - facts.next_ms - _LATE_MS
-    return 0 if facts.paused or late < 0 else late // facts.interval_ms + 1
+    return 0 if facts.paused else facts.missed_by(now_ms)
 
 
 def upcoming(known: Sequence[RecurringFacts], now_ms: int) -> tuple[int, ...]:
