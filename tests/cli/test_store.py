@@ -45,6 +45,13 @@ def run(home: Path) -> Run:
     return program
 
 
+@pytest.mark.parametrize("command", ["status", "start", "stop", "path"])
+def test_a_url_is_refused_where_it_would_be_ignored(run: Run, command: str) -> None:
+    done = run("--url", "redis://127.0.0.1:7777/0", "store", command)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--url: holdfast store is about the embedded store of a directory" in done.stderr
+
+
 def test_the_status_shows_the_core_and_whether_it_is_of_another_build(run: Run, home: Path) -> None:
     run("store", "start")
     ours = library()

@@ -9,6 +9,7 @@ from holdfast import store as embedded
 from holdfast.cli.examples import examples
 from holdfast.cli.output import FiniteRange, counted, duration, json_option, print_facts, print_json, size
 from holdfast.core.library import library, shown_core
+from holdfast.errors import UsageError
 from holdfast.store.files import LEVELS
 
 directory_option = click.option(
@@ -20,11 +21,17 @@ directory_option = click.option(
 
 
 @click.group()
-def store() -> None:
+@click.pass_context
+def store(context: click.Context) -> None:
     """Start, stop and show the embedded store.
 
     Programs that use the store start it themselves; `holdfast store start` keeps it running between them.
     """
+    if context.meta.get("holdfast.url") is not None:
+        raise UsageError(
+            "--url: holdfast store is about the embedded store of a directory, which --dir names; "
+            "`holdfast doctor --url URL` checks another one"
+        )
 
 
 @examples("holdfast store start --linger 60")

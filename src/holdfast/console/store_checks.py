@@ -22,6 +22,8 @@ _DAY: Final = 86_400.0
 _MEGABYTE: Final = 1_000_000
 ALMOST_FULL: Final = 0.8
 """From this part of its memory on a store needs attention."""
+_FULL_AGAIN: Final = 0.99
+"""From this part of its memory on a store that has refused calls counts as full."""
 
 
 class StoreFacts(msgspec.Struct, frozen=True):
@@ -177,9 +179,13 @@ def memory_share(facts: StoreFacts) -> float:
 
 
 def is_full(facts: StoreFacts) -> bool:
-    """Return whether the store refuses puts now: what counts for its limit is above that."""
+    """Return whether the store refuses puts now: what counts for its limit is above that.
+
+    One that has refused calls is full from a little less: what a refused call itself took is free again when this is read.
+    """
     limit = facts.number("maxmemory")
-    return 0 < limit <= facts.number("used_memory") - facts.number("mem_not_counted_for_evict")
+    counted = facts.number("used_memory") - facts.number("mem_not_counted_for_evict")
+    return limit > 0 and counted >= limit * (_FULL_AGAIN if facts.refused else 1)
 
 
 def size_text(count: float) -> str:
