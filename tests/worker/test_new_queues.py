@@ -11,7 +11,9 @@ from holdfast.work.queues.new_queues import is_near, note_new_queues
 from holdfast.work.settings import WorkerSettings
 
 
-def test_a_new_queue_that_resembles_a_known_one_is_one_warning_of_a_worker_of_any_pool(shop, pool, monkeypatch):
+def test_a_new_queue_that_resembles_a_known_one_is_one_warning_of_a_worker_of_any_pool(
+    shop, pool, monkeypatch
+):
     monkeypatch.setenv("VERBOSE", "1")
     shop.client.queues["invoices"].put("K")
     worker = shop.start(pool, "-q", "invoces", "-q", "reports-*", "--workers", "1")
