@@ -59,7 +59,10 @@ def test_help_lists_every_flag_with_its_default():
         (("-q", "q", "--namespace", "a:b"), "namespace"),
         (("-q", "q", "--setup", "json"), "module:callable"),
         (("-q", "q", "--setup", "json:__name__"), "module:callable"),
-        (("-q", "q", "--workdir", "/no/such/place", "--url", "redis://127.0.0.1:1"), "/no/such/place"),
+        (
+            ("-q", "q", "--workdir", "/no/such/place", "--url", "redis://127.0.0.1:1"),
+            "name a directory that exists",
+        ),
         (("-q", "q", "--logger", "/no/such/place/log"), "/no/such/place"),
         (("-q", "q", "--wrokers", "3"), "--workers"),
     ],

@@ -139,7 +139,7 @@ def _enter(workdir: str) -> None:
     try:
         os.chdir(workdir)
     except OSError as error:
-        raise UsageError(f"--workdir {workdir}: {error.strerror}") from None
+        raise UsageError(f"--workdir {workdir}: {error.strerror}; name a directory that exists") from None
 
 
 def _print_start(settings: WorkerSettings, store: StoreChoice, as_json: bool) -> None:
