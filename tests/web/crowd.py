@@ -39,6 +39,10 @@ def fill(client: Client) -> None:
         Client(client.store_url, namespace=client.settings.namespace, hostname=WORKER.format(n, 2113 + n))
         for n in range(4)
     ]
+    client.queues[FIRST].put_many([(KLASS, {"n": n}) for n in range(3)], tags=TAGS)
+    client.config["heartbeat"] = 1
+    workers[1].queues[FIRST].pop(3)  # their leases have ended when a page is opened
+    client.config["heartbeat"] = 86_400
     for number, name in enumerate(QUEUES):
         _fill_queue(client, workers[number % 4], name, number)
     _limits(client, console, workers[0])
@@ -54,9 +58,7 @@ def fill(client: Client) -> None:
     console.run_operation(
         console.start_operation(Spec(action="priority", filter=f"state:failed queue:{FIRST}", value="7"))
     )
-    console.start_operation(
-        Spec(action="retry", filter=f"state:failed group:{GROUP} queue:{FIRST} klass:{KLASS}")
-    )
+    console.start_operation(Spec(action="retry", filter=f"state:failed queue:{QUEUES[1]} klass:{KLASS}"))
     for one in workers:
         one.close()
 
