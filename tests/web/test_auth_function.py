@@ -19,6 +19,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
+from test_mounting import closing
 from test_wsgi_servers import called, environ
 
 from holdfast import Client, UsageError
@@ -306,8 +307,10 @@ def host(kind: str, client: Client) -> Any:
     ui = create_app(client, auth=auth, login_url="/in")
     if kind == "starlette":
         routes = [Route("/in", log_in), Mount(PREFIX, ui)]
-        return Starlette(routes=routes, middleware=[Middleware(SessionMiddleware, secret_key="s")])
-    app = FastAPI()
+        return Starlette(
+            routes=routes, middleware=[Middleware(SessionMiddleware, secret_key="s")], lifespan=closing(ui)
+        )
+    app = FastAPI(lifespan=closing(ui))
     app.add_middleware(SessionMiddleware, secret_key="s")
     app.add_route("/in", log_in)
     app.mount(PREFIX, ui)
