@@ -138,7 +138,7 @@ def test_f6_a_job_that_hogs_its_process_keeps_its_lease_by_the_parent(ward: Ward
     ward.renewed(held, 3 * LEASE)
     ward.open("gate")
     until(lambda: ward.is_done(held), "it ends")
-    assert "dropped" not in worker.said()
+    assert "not recorded" not in worker.said()
     assert counted(ward, held) == ("complete", 1, 0)
 
 

@@ -33,7 +33,7 @@ def test_whatever_does_not_run_yet_counts(core, door: Door):
     door.put("q", "later", delay=5000)
     door("put_x", "", 0, "new", "q", 0, 5, 0, "child", "k", "{}", 1, "depends", "runs")
     assert door.put("q", "one more")[2].startswith(FULL)
-    assert door.put("q", "later", mode="move") == [1]  # it waited here before
+    assert door.put("q", "later", mode="move") == [1, 0, b"again"]  # it waited here before
     assert door.put("other", "one more") == [1]
     assert door.put("q", "one more", mode="move")[2].startswith(FULL)
     core(Complete("w", runs))

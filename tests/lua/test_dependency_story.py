@@ -165,7 +165,7 @@ def test_a_put_with_parents_replaces_the_earlier_ones(door: Door):
 def test_a_running_job_that_is_put_with_parents_waits_and_its_holder_loses_it(door: Door):
     door.put("q", "p", "c")
     held = door.pop("w", "q", n=2)
-    assert door.put_waiting("c", "p", mode="move") == [1]
+    assert door.put_waiting("c", "p", mode="move") == [1, 0, b"again"]
     assert door.state("c") == "depends"
     assert door("heartbeat", 0, "w", "c", held[1].token, "") == [0]
 

@@ -43,7 +43,7 @@ MISTAKES = [
     Mistake("the replay record is dropped", "if last < number then return nil end", "if last <= number then return nil end"),
     Mistake("a straggler is let in", "if last > number then refuse.call", "if last > number + 1000 then refuse.call"),
     Mistake("a repeated pop shows leases that ended", "if r and lease.is_held(r, grant.worker, tonumber(token) or popped) then", "if r then"),
-    Mistake("a repeated put resets a running job", "if MOVES[mode] then return put_again", 'if mode ~= "only" then return put_again'),
+    Mistake("a repeated put resets a running job", "if MOVES[mode] then\n    put_again", 'if mode ~= "only" then\n    put_again'),
     Mistake("putting over another job is not refused", "job.body(ctx, jid, r) ~= body", "false"),
     Mistake("a slot is not handed on", "  waiting.offer(ctx, queue.own)\n  queues.wake", "  queues.wake"),
     Mistake("a pop does not look at the limit", "if room < want then want = room end", ""),

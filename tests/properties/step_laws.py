@@ -128,8 +128,10 @@ class Ledger:
         self.over.discard(jid)
 
     def on_put(self, args: Any, answer: Any, now: int) -> None:
+        # A job that was there and was moved is named too: `again`.
+        moves = args[0] in ("move", "old")
         for index, job in enumerate(args[-1]):
-            if index not in answer[1]:
+            if index not in answer[1] or (moves and answer[1][index] == "again"):
                 self.lives(job[0])
 
     on_put_x = on_put

@@ -104,7 +104,7 @@ def test_a_store_that_was_frozen_for_longer_than_a_lease_has_lost_nothing(shop, 
         shop.open()
         until(lambda: client.jobs[jid].state == "complete", "it ends")
         found = client.jobs[jid]
-        assert (found.attempts, found.losses, "dropped" in worker.said()) == (1, 0, False)
+        assert (found.attempts, found.losses, "not recorded" in worker.said()) == (1, 0, False)
 
 
 def test_the_process_that_calls_the_store_is_replaced_when_it_dies(shop):

@@ -50,7 +50,7 @@ def test_a_running_job_keeps_its_lease_for_as_long_as_it_needs(shop, pool, arriv
     job = shop.job(jid)
     assert (job.attempts, job.losses) == (first.attempts, first.losses)
     assert len(shop.notes("begin a")) == 1
-    assert "dropped" not in worker.said()
+    assert "not recorded" not in worker.said()
 
 
 def test_a_running_job_goes_back_when_its_worker_is_stopped(shop, pool, arrival):

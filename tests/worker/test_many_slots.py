@@ -90,7 +90,7 @@ def test_a_seat_whose_job_cannot_be_ended_is_not_lost_with_it(more, pool):
     handle = more.chores.stubborn.put("a")
     [pid] = began(more)
     more.client.jobs.cancel(handle.jid)
-    until(lambda: "dropped" in worker.said(), "the worker has heard")
+    until(lambda: "not recorded" in worker.said(), "the worker knows")
     # Both slots work, in the same process.
     handles = [more.chores.block.put(name) for name in "bc"]
     assert began(more, 3)[1:] == [pid, pid]
@@ -106,7 +106,7 @@ def test_a_process_in_which_too_many_lost_jobs_go_on_is_replaced_after_the_good_
     lost = [more.chores.stubborn.put(name) for name in "ab"]
     [pid, _] = began(more, 2)
     more.client.jobs.cancel(lost[0].jid)
-    until(lambda: "dropped" in worker.said(), "the worker has heard")
+    until(lambda: "not recorded" in worker.said(), "the worker knows")
     good = more.chores.block.put("c", "other-gate")
     began(more, 3)
     more.client.jobs.cancel(lost[1].jid)

@@ -164,7 +164,9 @@ def test_without_its_package_a_worker_says_what_to_install_before_it_starts(shop
         [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=120
     )
     assert said.returncode == 2
-    assert said.stderr.splitlines()[-1].endswith("holdfast-jobs[metrics]")
+    assert said.stderr.splitlines()[-1].endswith(
+        "pip install 'holdfast-jobs[metrics]' (in a checkout: pip install '.[metrics]')"
+    )
 
 
 @pytest.fixture

@@ -61,6 +61,11 @@ def name_of(error: BaseException) -> str:
     return str(_name(type(error)))
 
 
+def raised_by(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType | None]:
+    """Return an exception as `logging` takes it (`exc_info`), without running code of its class."""
+    return type(error), error, _traceback(error)
+
+
 def text_of(thing: object) -> str:
     """Return `str(thing)`, shortened. Raises nothing but Terminated."""
     return shortened(whole_text_of(thing))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar, cast
 
 from holdfast.code.current import running_job
-from holdfast.code.failure import brief
+from holdfast.code.failure import brief, raised_by
 from holdfast.code.middleware import is_open
 from holdfast.code.registry import RETRIED
 from holdfast.errors import UsageError
@@ -105,7 +105,9 @@ def _to_retry(args: tuple[object, ...], error: Exception) -> Any:
     job = args[-1] if args and hasattr(args[-1], "retry") else running_job()
     if job is None or not is_open(job, error) or _is_last_run(job):
         return None
-    log.warning("job %s raised %s, and is retried", getattr(job, "jid", "?"), brief(error), exc_info=error)
+    log.warning(
+        "job %s raised %s, and is retried", getattr(job, "jid", "?"), brief(error), exc_info=raised_by(error)
+    )
     return job
 
 

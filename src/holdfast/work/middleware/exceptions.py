@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from random import uniform
 from typing import Any, Final, NamedTuple, cast
 
-from holdfast.code.failure import brief, failure_of
+from holdfast.code.failure import brief, failure_of, raised_by
 from holdfast.code.middleware import InstanceOrClassMethod, MixinMiddleware, Perform, behind, handled, is_open
 from holdfast.code.retrying import Matcher, check_matchers, matches, means
 from holdfast.code.steps import Steps
@@ -79,7 +79,7 @@ def _retry(middleware: Any, job: Any, error: Exception) -> Steps[bool]:
     if not delays or job.retries_left <= 0 or not is_open(job, error):
         return False
     group, message = failure_of(error, job.queue_name, lambda: job)
-    log.warning("job %s raised %s, and is retried", job.jid, brief(error), exc_info=error)
+    log.warning("job %s raised %s, and is retried", job.jid, brief(error), exc_info=raised_by(error))
     yield job.retry(_seconds(delays[0], job, error), group, message)
     yield middleware.on_retry(error, job)
     return True
@@ -168,7 +168,7 @@ class RequeueExceptions(MixinMiddleware):
         # A worker that has lost the job must not take it from another one.
         yield job.heartbeat()
         job[COUNTS] = {**counts, rules[0].name: count + 1}
-        log.warning("job %s raised %s, and is requeued", job.jid, brief(error), exc_info=error)
+        log.warning("job %s raised %s, and is requeued", job.jid, brief(error), exc_info=raised_by(error))
         yield job.move(job.queue_name, delay=uniform(rules[0].shortest, rules[0].longest))
         yield self.on_requeue(error, job)
         return True

@@ -12,7 +12,6 @@ import logging
 import mmap
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from holdfast.code.failure import (
     failure_of,
     group_of,
     name_of,
+    raised_by,
     text_of,
 )
 from holdfast.code.job_options import exponential
@@ -129,9 +129,14 @@ def log_attempt(facts: JobFacts, outcome: Outcome, error: BaseException | None =
     if isinstance(outcome, (Fail, RetryCommand)):
         is_last = isinstance(outcome, Fail) or facts.remaining <= 0
         level = logging.ERROR if is_last else logging.WARNING
-        if jobs_log.isEnabledFor(level):
-            with suppress(Exception):  # a job must not fail for a line of the log
-                jobs_log.handle(_record_of(facts, outcome, level, error))
+        if not jobs_log.isEnabledFor(level):
+            return
+        try:
+            jobs_log.handle(_record_of(facts, outcome, level, error))
+        except Terminated:
+            raise
+        except BaseException:
+            pass  # a handler of the program read the exception, which may do anything; the outcome counts
 
 
 def _record_of(
@@ -142,7 +147,7 @@ def _record_of(
     cause = brief(error) if error is not None else ": ".join(filter(None, (name, text)))
     line = f"job {facts.jid} ({one_line(facts.klass)}) {_what_follows(outcome, level)}: {cause or 'as its code asked'}"
     extra = {ERROR: {"type": name, "message": text}} if error is None else {}
-    raised = None if error is None else (type(error), error, error.__traceback__)
+    raised = None if error is None else raised_by(error)
     record = jobs_log.makeRecord(jobs_log.name, level, __file__, 0, "%s", (line,), raised, extra=extra)
     if error is not None:
         # The default formatter has made it already, without our own frames.
@@ -378,7 +383,12 @@ def after_error(current: Running, target: Target, error: BaseException) -> Outco
         log.warning("job %s lost its lease while it ran: %s", facts.jid, error)
         return None
     if made is not None and made.state_changed:
-        log.warning("job %s raised after it had settled itself: %s", facts.jid, brief(error), exc_info=error)
+        log.warning(
+            "job %s raised after it had settled itself: %s",
+            facts.jid,
+            brief(error),
+            exc_info=raised_by(error),
+        )
         return None
     current.error = error
     data, _ = _left_behind(current)
