@@ -42,6 +42,12 @@ def stumble(name: str) -> None:
     raise LookupError("stumbled")
 
 
+class Settling:
+    @staticmethod
+    def process(job):
+        job.complete()
+
+
 @chores.app.job(queue="q", max_losses=0)
 async def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
@@ -123,6 +129,14 @@ def test_a_process_that_is_killed_right_after_a_failed_attempt_has_logged_it(sho
     jids = [talking.stumble.put("me").jid, talking.die.put().jid]
     until(lambda: all(shop.state(jid) == "failed" for jid in jids), "both have failed")
     assert worker.said().index('raise LookupError("stumbled")') < worker.said().index("SIGKILL")
+
+
+def test_the_end_of_a_job_that_settles_itself_is_logged_although_nothing_is_left_to_report(
+    shop, pool, talking
+):
+    worker = shop.start(pool, "-m", "talking")
+    jid = shop.q.put(talking.Settling)
+    until(lambda: re.findall(INFOS, worker.said()) == [jid], "it has a line")
 
 
 LISTENING = """

@@ -192,6 +192,8 @@ class WorkerLoop(Generic[S]):
 
     def _limit(self) -> int:
         """Return how many jobs may be taken just now; ENDED when no job runs, none may be taken, and all is reported."""
+        if self._finished is not None:
+            self._finished.write()
         if self._is_unchecked and self._state is not None:
             self._is_unchecked = False
             if self._state.check():
@@ -207,8 +209,6 @@ class WorkerLoop(Generic[S]):
     def _before_call(self) -> list[int]:
         """Note that a round trip begins. Return the slots that it settles."""
         settling, self._settling = self._settling, []
-        if settling and self._finished is not None:
-            self._finished.write()
         self._in_call = settling
         self._look = False
         self._lease_table.ask(self._session.sequence.number + 1)
