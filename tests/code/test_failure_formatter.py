@@ -13,6 +13,8 @@ from holdfast.code.failure import (
     LONGEST,
     ByKlass,
     ByQueue,
+    describe,
+    error_line,
     failure_formatter,
     failure_of,
     use_failure_formatter,
@@ -127,3 +129,38 @@ def test_what_a_formatter_says_fits_the_store():
 def test_something_that_formats_nothing_is_refused():
     with pytest.raises(UsageError, match="formatter"):
         use_failure_formatter(object())
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def _noted(error: Exception, *notes: str) -> Exception:
+    for note in notes:
+        error.add_note(note)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("no such user"), "ValueError: no such user"),
+        (_noted(KeyError("x"), "while reading batch 3", "second line"), "KeyError: 'x'"),
+        (
+            ValueError("1 validation error\nname\n  Field required\n    see https://…"),
+            "ValueError: 1 validation error",
+        ),
+        (
+            ExceptionGroup("many", [ValueError("a"), TypeError("b")]),
+            "ExceptionGroup: many (2 sub-exceptions)",
+        ),
+    ],
+)
+def test_the_line_that_names_an_error_is_the_one_behind_its_frames(error, line):
+    try:
+        _raise(error)
+    except Exception as raised:
+        message = describe(raised)
+    assert error_line(message) == line
+    assert error_line("by hand\nfor a reason") == "for a reason"
+    assert error_line(" \n") == ""

@@ -311,6 +311,11 @@ def test_the_last_tries_are_told(why, core, door: Door):
             "Traceback (most recent call last):\n  File …, line 3\nValueError: no such thing\n\n",
             "ValueError: no such thing",
         ),
+        (
+            'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    f()\nE: 1 error\nname\n  Field required\na note',
+            "E: 1 error",
+        ),
+        ('x\n  File "a.py", line 3, in f\n    f()', "    f()"),
         ("one line", "one line"),
         ("\n \n", ""),
         ("a\n" + "ü" * 3000, "ü" * 100),

@@ -28,9 +28,10 @@ from holdfast.cli.output import (
 from holdfast.cli.tables import Listing, cut_line, sparkline
 from holdfast.cli.times import brief, moment
 from holdfast.client.reasons import argument
+from holdfast.code.failure import error_line
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.handles import Console
-from holdfast.console.job_queries import FailureDetail, last_line
+from holdfast.console.job_queries import FailureDetail
 from holdfast.console.operation_spec import Spec
 from holdfast.console.plain import plain
 from holdfast.console.snooze import GROUP
@@ -150,7 +151,7 @@ def _print_group(found: FailureDetail, now: int, full: bool) -> None:
     click.echo("\nnewest")
     listing = Listing(("jid", "queue", "failed", "message"))
     listing.add(
-        [(row.jid, row.queue, brief(row.failed_ms, now), last_line(row.message)) for row in found.newest]
+        [(row.jid, row.queue, brief(row.failed_ms, now), error_line(row.message)) for row in found.newest]
     )
     if found.newest:
         click.echo("\ntraceback of the newest")
@@ -249,7 +250,7 @@ def _probe(console: Console, filter: str, timeout: float, yes: bool) -> bool:
         why = f"holdfast jobs why{console.flags} {jid}"
         echo_text(f"{jid} has not ended within {duration(timeout)}; `{why}` shows why", err=True)
     else:
-        echo_text(f"{jid} did not complete: {last_line(str(outcome.error or 'it is gone'))}", err=True)
+        echo_text(f"{jid} did not complete: {error_line(str(outcome.error or 'it is gone'))}", err=True)
     return not yes and sys.stdin.isatty() and click.confirm("Retry the others nevertheless?", default=False)
 
 

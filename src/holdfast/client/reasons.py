@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.client.queue_names import as_argument
 from holdfast.client.serving import SILENT_MS, Server, servers_of
+from holdfast.code.failure import error_line
 from holdfast.errors import cancelled_text
 from holdfast.printable import one_line
 
@@ -57,10 +58,9 @@ def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def last_line(message: str) -> str:
-    """Return the last line of a message, at most 200 characters, without control characters."""
-    last = (message.strip().splitlines() or [""])[-1]
-    return one_line(last)[:200]
+def shown_line(message: str) -> str:
+    """Return the line of a message that names the error, at most 200 characters, without control characters."""
+    return one_line(error_line(message))[:200]
 
 
 Facts = Mapping[str, Any]
@@ -132,7 +132,7 @@ def _failure(facts: Facts) -> Check | None:
     group, message, when, worker = facts["failure"]
     shown = {"group": group, "message": message, "when": when, "worker": worker}
     shown["in_group"] = facts.get("in_group", 0)
-    ago, line = span(facts["now"] - when), last_line(message)
+    ago, line = span(facts["now"] - when), shown_line(message)
     if facts["state"] != "failed":
         return Check("failure", "note", f"It failed before, {ago} ago, in group {group}: {line}", shown)
     text = f"It failed {ago} ago in group {group} and stays there until it is put again: {line}"
@@ -143,7 +143,7 @@ def _log(facts: Facts) -> Check | None:
     lines = facts.get("log")
     if not lines:
         return None
-    return Check("log", "note", f"The last that it logged: {last_line(lines[-1])}", {"lines": lines})
+    return Check("log", "note", f"The last that it logged: {shown_line(lines[-1])}", {"lines": lines})
 
 
 def _retries(facts: Facts) -> Check | None:
@@ -169,7 +169,7 @@ def _last_loss(facts: Facts) -> str:
     if not facts.get("loss"):
         return ""
     what, when, attempt, worker, _, cause = facts["loss"]
-    died = "its process died" + (f" ({last_line(cause)})" if cause else "")
+    died = "its process died" + (f" ({shown_line(cause)})" if cause else "")
     how = died if what == "crashed" else "its lease expired"
     ago = span(facts["now"] - when)
     return f"; the last loss was {ago} ago, attempt {attempt} on {worker}: {how}"
@@ -197,7 +197,7 @@ def _unknown(facts: Facts) -> Check | None:
     now = facts["now"]
     shown = {"first": first, "count": count, "when": when, "worker": worker, "error": error}
     shown["unknown_for"] = window
-    text = f"Worker {worker} tried it {span(now - when)} ago and does not have its code: {last_line(error)}."
+    text = f"Worker {worker} tried it {span(now - when)} ago and does not have its code: {shown_line(error)}."
     text += f" It waits for a worker that has it, and fails in {span(first + window - now)} if there is none."
     fix = f"holdfast worker -q {as_argument(facts['queue'])}{_flags(facts)} --path DIR"
     return Check("unknown", "blocks", text, shown, fix)
@@ -251,7 +251,7 @@ def _pause(facts: Facts) -> Check | None:
     who, why, since, until = facts["pause"]
     shown = {"who": who, "why": why, "since": since, "until": until}
     text = f"Queue {facts['queue']} was paused {span(facts['now'] - since)} ago"
-    text += (f" by {who}" if who else "") + (f": {last_line(why)}" if why else "")
+    text += (f" by {who}" if who else "") + (f": {shown_line(why)}" if why else "")
     text += f"; the pause ends in {span(until - facts['now'])}." if until else "."
     return Check("pause", "blocks", text, shown, _command(facts, "queues resume", facts["queue"]))
 

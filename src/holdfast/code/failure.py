@@ -238,6 +238,25 @@ _OURS: Final = (
 )
 
 
+_LAST_FRAMES: Final = re.compile(
+    r'.*^([ |+]*)  File "[^\n]*\n(?:\1  [^\n]*(?:\n|\Z))*', re.MULTILINE | re.DOTALL
+)
+
+
+def error_line(message: str) -> str:
+    """Return the line of a failure message that names the error, at most 300 characters.
+
+    Of a traceback it is the one behind the last frame: the text of an exception may have more lines, and notes follow it.
+    Of any other message it is the last line.
+    """
+    text = message.strip()
+    frames = _LAST_FRAMES.match(text)
+    rest = text[frames.end() :] if frames is not None else ""
+    if rest:
+        return rest.partition("\n")[0].lstrip(" |+")[:300]
+    return (text.splitlines() or [""])[-1][:300]
+
+
 class FailureFormatter(Protocol):
     """A formatter: it turns an exception into failure group and message."""
 

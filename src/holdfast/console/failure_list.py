@@ -5,10 +5,11 @@ from typing import Final
 
 import msgspec
 
+from holdfast.code.failure import error_line
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.filter_values import Exact
 from holdfast.console.filters import glob
-from holdfast.console.job_queries import failed_queues, last_line
+from holdfast.console.job_queries import failed_queues
 from holdfast.console.queries import HOUR_MS, Page, checked_limit
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_seconds, check_whole
@@ -110,7 +111,7 @@ def _lines(ask: Planner, groups: Sequence[FailureGroup]) -> Plan[tuple[FailureLi
         FailureLine(
             group,
             job.klass if job else "",
-            last_line(job.failure.message) if job and job.failure else "",
+            error_line(job.failure.message) if job and job.failure else "",
             queues[group.name],
         )
         for group, job in zip(groups, newest, strict=True)

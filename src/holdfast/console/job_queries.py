@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.client.explanation import Explanation, explained
+from holdfast.code.failure import error_line
 from holdfast.codecs import decode
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.job_rows import JobRow
@@ -49,13 +50,17 @@ _ENDS: Final = frozenset(
 )
 
 
+_REPORTED: Final = frozenset(("done", "failed", "failed-retries", "retried"))
+
+
 def attempts_of(history: Iterable[HistoryEntry]) -> tuple[Attempt, ...]:
     """Return the runs of a job, read from its history, the first one first."""
     found: list[Attempt] = []
     for line in history:
         if line.what == _STARTS:
             found.append(Attempt(line.attempt, line.worker, line.token, line.when_ms))
-        elif line.what in _ENDS and found and not found[-1].outcome:
+        elif line.what in _ENDS and found and (not found[-1].outcome or line.what in _REPORTED):
+            # A lease may have ended in an outage, and been renewed after it: what the worker reported counts.
             found[-1] = msgspec.structs.replace(
                 found[-1], end_ms=line.when_ms, outcome=line.what, name=line.name, reason=line.reason
             )
@@ -168,13 +173,8 @@ def failure(ask: Planner, name: str, sample: int = SAMPLE) -> Plan[FailureDetail
     if found is None:
         raise unknown("failure group", name, groups)
     page = yield from ask(Scan("group", name, None, check_whole("sample", sample, 1, MAX_BATCH), "dte"))
-    messages = Counter(last_line(row.message) for row in page.jobs)
+    messages = Counter(error_line(row.message) for row in page.jobs)
     return FailureDetail(found, tuple(messages.most_common(5)), shares_of(page.jobs), page.jobs[:10])
-
-
-def last_line(message: str) -> str:
-    """Return the line of a message that names the error: its last one."""
-    return (message.strip().splitlines() or [""])[-1][:300]
 
 
 _SHARED: Final = 0.5

@@ -8,12 +8,13 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.client.stacks import UNDER_WAY, LiveStack
+from holdfast.code.failure import error_line
 from holdfast.commands.admin import AuditLine
 from holdfast.commands.jobs import Outcome
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.filters import term
 from holdfast.console.job_lists import Family
-from holdfast.console.job_queries import Attempt, JobDetail, last_line, logged
+from holdfast.console.job_queries import Attempt, JobDetail, logged
 from holdfast.console.plain import stored
 from holdfast.console.queries import Throttle
 from holdfast.errors import HoldfastError, JobNotFound, UsageError
@@ -179,7 +180,7 @@ async def _job(ctx: Context, found: JobDetail, query: JobQuery) -> JobPage:
         masked=_masked_parts(ctx, found.facts),
         arguments=arguments_of(value, facts.klass),
         traceback=parts_of(facts.failure.message) if facts.failure else (),
-        error=last_line(facts.failure.message) if facts.failure else "",
+        error=error_line(facts.failure.message) if facts.failure else "",
         log=tuple(logged(facts)[-200:]),
         moments=moments_of(facts),
         actions=actions_of(facts, ctx.now_ms),
@@ -323,7 +324,7 @@ def _message(detail: JobDetail, attempt: Attempt) -> str:
     """Return why an attempt ended: the history has it of those before the last, the failure has it of that one."""
     failure = detail.facts.failure
     is_last = attempt is detail.attempts[-1]
-    return attempt.reason or (last_line(failure.message) if failure and is_last else "")
+    return attempt.reason or (error_line(failure.message) if failure and is_last else "")
 
 
 VIEWS: Final = (

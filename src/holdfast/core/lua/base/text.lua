@@ -57,8 +57,19 @@ function M.cut(text, most)
   return sub(text, 1, most)
 end
 
--- The last line that is not empty, cut to `most` bytes: of a traceback, the error.
-function M.last_line(text, most)
+-- The line behind the last frame of a traceback, nil for other texts.
+local function behind_frames(text)
+  local _, stop = find(text, '.*\n  File "')
+  stop = stop and find(text, "\n", stop, true)
+  while stop and sub(text, stop + 1, stop + 2) == "  " do stop = find(text, "\n", stop + 1, true) end
+  if stop and stop < #text then return sub(text, stop + 1, (find(text, "\n", stop + 1, true) or #text + 1) - 1) end
+end
+
+-- The line that names the error, cut to `most` bytes: of a traceback that behind its last frame,
+-- of another text the last one that is not empty.
+function M.error_line(text, most)
+  local line = behind_frames(text)
+  if line then return M.cut(line, most) end
   local stop = #text
   while stop > 0 and byte(text, stop) <= 32 do stop = stop - 1 end
   local start, first = stop, stop > LONGEST_LINE and stop - LONGEST_LINE or 0

@@ -40,7 +40,7 @@ function M.one(ctx, delay, group, message, jid, r, data)
   r.remaining = r.remaining - 1
   tally.count(ctx, queue, "retried", 1)
   if ctx.bounds.tallies then stats.count(ctx, queue, "retried") end
-  history.add(ctx, jid, r, history.RETRIED, group, text.last_line(message or "", 200), r.remaining)
+  history.add(ctx, jid, r, history.RETRIED, group, text.error_line(message or "", 200), r.remaining)
   if group and message then failure.note(ctx, jid, r, group, message, r.worker) end
   job.place(ctx, queue, jid, r, delay)
   job.write(ctx, jid, r)
