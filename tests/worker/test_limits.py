@@ -1,6 +1,8 @@
 """Run-time limits, deadlines and results that travel with the job, with real workers."""
 
-import re
+import json
+import os
+import signal
 
 import pytest
 from worker_kit import process_lives, until
@@ -45,13 +47,34 @@ def test_a_job_over_its_limit_is_stopped_and_tried_again(shop, pool):
     assert shop.chores.add.put(1).result(30) == 2
 
 
-def test_the_timeout_of_the_last_attempt_is_logged_as_an_error(shop, pool):
-    worker = shop.start(pool)
+def test_the_timeout_of_the_last_attempt_is_one_error_with_the_job_in_every_pool(shop, pool):
+    worker = shop.start(pool, "--log-format", "json")
     jid = shop.q.put("chores.block", {"args": ["a"]}, timeout=1.5, retries=0)
     until(lambda: shop.state(jid) == "failed", "it fails")
-    pattern = rf"\[ERROR\] [^\n]*job {jid}\S* [^\n]*exceeded its timeout"
-    until(lambda: re.search(pattern, worker.said()), "that is logged")
+    until(lambda: '"ERROR"' in worker.said(), "that is logged")
     shop.open()
+    assert shop.chores.add.put(1).result(30) == 2
+    said = [json.loads(line) for line in worker.said().splitlines()]
+    [error] = [line for line in said if line["level"] == "ERROR"]
+    assert error["message"] == f"job {jid} (chores.block) failed: it exceeded its timeout of 1.5 s"
+    expected = {"logger": "holdfast.jobs", "jid": jid, "queue": "q", "klass": "chores.block", "attempt": 1}
+    assert error.items() >= expected.items()
+    assert not any("interrupted" in line["message"] for line in said)
+
+
+def test_a_crash_is_logged_with_the_job_and_as_an_error_if_it_was_once_too_often(shop):
+    worker = shop.start("process", "--log-format", "json")
+    jid = shop.chores.block.options(max_losses=1).put("a").jid
+    for run in range(2):
+        until(lambda run=run: len(began(shop)) > run, "it runs")
+        os.kill(began(shop)[run], signal.SIGKILL)
+    until(lambda: shop.state(jid) == "failed", "it fails")
+    until(lambda: '"ERROR"' in worker.said(), "that is logged")
+    said = [json.loads(line) for line in worker.said().splitlines()]
+    lost, failed = (line for line in said if "its process ended with SIGKILL" in line["message"])
+    assert (lost["level"], failed["level"]) == ("WARNING", "ERROR")
+    assert (lost["jid"], lost["klass"], lost["attempt"]) == (jid, "chores.block", 1)
+    assert (failed["jid"], failed["klass"], failed["attempt"]) == (jid, "chores.block", 2)
 
 
 def test_an_async_job_that_is_interrupted_while_it_unwinds_takes_no_event_loop_from_the_next(shop):

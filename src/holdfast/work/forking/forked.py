@@ -299,7 +299,7 @@ class ForkedJob:
         left = facts.remaining
         if how != "timed-out" and facts.max_losses is not None:
             left = facts.max_losses - facts.losses  # a queue may allow fewer, which is not known here
-        log_release(facts.jid, how, cause, has_failed=left <= 0)
+        log_release(facts.jid, how, cause, facts, has_failed=left <= 0)
         note_lost(facts)
         return Release([Lease(facts.jid, facts.token, facts.worker)], how, cause)
 

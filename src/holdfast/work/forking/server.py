@@ -113,7 +113,7 @@ class ServedJob:
             return None
         if self._unwinds:
             raise Terminated
-        log_release(self._facts.jid, "lost", "")
+        log_release(self._facts.jid, "lost", "", self._facts)
         return Release([Lease(self._facts.jid, self._facts.token, self._facts.worker)], "lost")
 
     def stop(self) -> None:

@@ -14,11 +14,14 @@ from math import inf
 from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol
 
+import msgspec
+
 from holdfast.client.sync import Client
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import MAX_OUTCOMES, HowReleased, Release
 from holdfast.errors import HoldfastError, Refused
+from holdfast.models import JobFacts
 from holdfast.wire.outage import Outage
 from holdfast.wire.waiting import sleep
 from holdfast.work.keeper import OVER, Held
@@ -311,11 +314,12 @@ class PendingReleases:
     ) -> None:
         if self._has_failed(pending, result):
             return
-        failed: frozenset[str] | None = result
+        found: dict[str, JobFacts] | None = result
         # None: they had ended, and the process died before it could note it.
-        if failed is not None and not pending.is_logged:
+        if found is not None and not pending.is_logged:
             for lease in some:
-                log_release(lease.jid, *like, has_failed=lease.jid in failed)
+                facts = found.get(lease.jid)
+                log_release(lease.jid, *like, facts, facts is not None and facts.state == "failed")
         del pending.leases[like][: len(some)]
         if not pending.leases[like]:
             del pending.leases[like]
@@ -344,18 +348,21 @@ class PendingReleases:
         return True
 
 
-def _release(release: Release, client: Client) -> frozenset[str] | None:
-    """Release leases. Return the jids of those jobs that have failed with that, None if none was held."""
+def _release(release: Release, client: Client) -> dict[str, JobFacts] | None:
+    """Release leases. Return what these jobs are now, without their data; None if no lease was held."""
     if not client.run(release):
         return None
-    if release.how == "preempted":
-        return frozenset()
     try:
         found = client.run(JobGet([lease.jid for lease in release.leases]))
     except HoldfastError as error:
         log.debug("what became of released jobs is unknown: %s", error)
-        found = []
-    return frozenset(facts.jid for facts in found if facts is not None and facts.state == "failed")
+        return {}
+    pairs = [(lease, facts) for lease, facts in zip(release.leases, found, strict=True) if facts is not None]
+    return {lease.jid: _without_data(facts, lease.worker) for lease, facts in pairs}
+
+
+def _without_data(facts: JobFacts, worker: str) -> JobFacts:
+    return msgspec.structs.replace(facts, worker=worker, data=b"", history=(), failure=None, log=())
 
 
 def _granted_to(worker: str, queues: tuple[str, ...], asked: tuple[str, int], client: Client) -> list[Lease]:

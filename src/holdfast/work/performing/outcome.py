@@ -42,7 +42,7 @@ from holdfast.commands.leases import Done, Lease
 from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail, HowReleased, Release
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
-from holdfast.logs import ERROR, jobs_log
+from holdfast.logs import ERROR, JOB, jobs_log
 from holdfast.models import JobFacts
 from holdfast.models.job import BUDGETED
 from holdfast.printable import one_line
@@ -109,19 +109,24 @@ def gives_back(outcome: Outcome) -> bool:
     return isinstance(outcome, Expire | Release)
 
 
-def log_release(jid: str, how: HowReleased, cause: str, has_failed: bool = False) -> None:
-    """Log that the lease of a job is released, and why; at ERROR if the job has failed with that."""
+def log_release(
+    jid: str, how: HowReleased, cause: str, facts: JobFacts | None = None, has_failed: bool = False
+) -> None:
+    """Log that the lease of a job is released, and why; at ERROR if the job has failed with that. `facts`: if they are known."""
+    job = f"job {jid}" if facts is None else f"job {jid} ({one_line(facts.klass)})"
     if how == "preempted":
-        log.warning("job %s released: its worker stopped it (%s); this costs it nothing", jid, cause)
-        return
-    why = f"its process ended with {cause or 'an unknown status'}"
-    if how == "timed-out":
-        why = f"it exceeded its timeout of {cause}"
-    if has_failed:
-        log.error("job %s failed: %s", jid, why)
+        why, what_follows = f"its worker stopped it ({cause})", "this costs it nothing"
+    elif how == "timed-out":
+        why, what_follows = f"it exceeded its timeout of {cause}", "this counts as a failure"
     else:
-        counts_as = "failure" if how == "timed-out" else "loss"
-        log.warning("job %s released: %s; this counts as a %s", jid, why, counts_as)
+        why, what_follows = f"its process ended with {cause or 'an unknown status'}", "this counts as a loss"
+    level = logging.ERROR if has_failed else logging.WARNING
+    line = f"{job} failed: {why}" if has_failed else f"{job} released: {why}; {what_follows}"
+    if jobs_log.isEnabledFor(level):
+        record = jobs_log.makeRecord(jobs_log.name, level, __file__, 0, "%s", (line,), None)
+        if facts is not None:
+            setattr(record, JOB, facts)
+        jobs_log.handle(record)
 
 
 def log_attempt(facts: JobFacts, outcome: Outcome, error: BaseException | None = None) -> None:
@@ -390,6 +395,8 @@ def after_error(current: Running, target: Target, error: BaseException) -> Outco
             exc_info=raised_by(error),
         )
         return None
+    if is_interruption(error) and current.lost():
+        return given_back(facts)  # its worker, which interrupted it, logs why
     current.error = error
     data, _ = _left_behind(current)
     return raised(facts, target.function, error, data, failure_of(error, facts.queue, current.job))

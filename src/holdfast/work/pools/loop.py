@@ -25,7 +25,7 @@ from holdfast.work.forking.forked import ForkedJob
 from holdfast.work.forking.server import ServedJob
 from holdfast.work.keeper import OVER, Held, run_end
 from holdfast.work.parent.child import USED_UP, Place
-from holdfast.work.performing.outcome import Outcome, failed, log_attempt, timed_out
+from holdfast.work.performing.outcome import Outcome, failed, log_attempt, log_release, timed_out
 from holdfast.work.process_state import ProcessState, keep_standard
 from holdfast.work.queues.route import Route
 from holdfast.work.session import ANY_QUEUE, StoreSession, granted
@@ -42,10 +42,10 @@ ENDED: Final = -1
 class Slot(Held):
     """A lease, and what works on it: the run, once its code was found, or the process of a job that runs alone.
 
-    `is_last`: its job has no retries left. `is_stray`: it was settled but cannot be stopped; the loop does not wait for it.
+    `is_stray`: its job was settled but cannot be stopped; the loop does not wait for it.
     """
 
-    __slots__ = ("current", "forked", "is_last", "is_stray", "limit")
+    __slots__ = ("current", "facts", "forked", "is_stray", "limit")
 
     def __init__(self, facts: JobFacts, worker: str, since: float, number: int) -> None:
         # All of it here: there is one for each job.
@@ -55,7 +55,7 @@ class Slot(Held):
         self.lease = facts.lease_ms / 1000
         self.number = number
         self.ends = run_end(facts, since) if facts.options else inf
-        self.is_last = facts.remaining <= 0
+        self.facts = facts
         self.lost = ""
         self.limit = self.ends - since
         self.current: Running | None = None
@@ -77,6 +77,14 @@ class Slot(Held):
     def timed_out(self) -> Outcome:
         """Return the outcome of a job that exceeded its timeout."""
         return timed_out(Lease(self.jid, self.token, self.worker), self.limit)
+
+    def log_loss(self) -> None:
+        """Log that the lease was lost; of a job that runs alone and exceeded its timeout that is logged by who stopped its process."""
+        if self.lost != OVER:
+            log.warning("job %s: %s; its result is not recorded", self.jid, self.lost)
+        elif self.forked is None:
+            facts = self.facts
+            log_release(self.jid, "timed-out", f"{self.limit:g} s", facts, facts.remaining <= 0)
 
     def thread_ended(self, current: Running) -> Outcome:
         """Log that the job ended the thread that performed it; return its outcome."""
@@ -259,10 +267,8 @@ class WorkerLoop(Generic[S]):
         del self.running[number]
         self._is_unchecked = True
         if slot.lost:
-            is_over = slot.lost == OVER
-            level = logging.ERROR if is_over and slot.is_last else logging.WARNING
-            log.log(level, "job %s: %s; its result is not recorded", slot.jid, slot.lost)
-            outcome = slot.timed_out() if is_over else None
+            outcome = slot.timed_out() if slot.lost == OVER else None
+            slot.log_loss()
         if outcome is None:
             self._lease_table.clear(number)
             self._free.append(number)
