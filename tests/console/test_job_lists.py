@@ -8,7 +8,9 @@ from holdfast import AsyncClient, Client
 from holdfast.commands.leases import CompleteMany, Done
 from holdfast.console.filters import parse, term
 from holdfast.console.handles import AsyncConsole, Console
+from holdfast.console.job_queries import attempts_of
 from holdfast.errors import JobNotFound, UsageError, WrongState
+from holdfast.models.job import HistoryEntry
 
 
 @pytest.fixture
@@ -129,3 +131,15 @@ def test_an_async_console_has_the_same_lists(aclient: AsyncClient, client: Clien
 
     sync = Console(client)
     assert asyncio.run(lists()) == [sync.completed(), sync.tracked(), sync.family("x")]
+
+
+def test_a_run_whose_lease_ended_in_an_outage_and_was_renewed_ended_as_its_worker_reported() -> None:
+    lines = [("put", 0), ("popped", 1), ("timed-out", 2), ("done", 3)]
+    [run] = attempts_of(HistoryEntry(what, when_ms) for what, when_ms in lines)
+    assert (run.outcome, run.start_ms, run.end_ms) == ("done", 1, 3)
+    lines = [("put", 0), ("popped", 1), ("failed", 2), ("put", 3), ("failed", 4)]
+    [run] = attempts_of(HistoryEntry(what, when_ms) for what, when_ms in lines)
+    assert (run.outcome, run.end_ms) == ("failed", 2)
+    lines = [("put", 0), ("popped", 1), ("timed-out", 2), ("popped", 3), ("done", 4)]
+    runs = attempts_of(HistoryEntry(what, when_ms) for what, when_ms in lines)
+    assert [one.outcome for one in runs] == ["timed-out", "done"]

@@ -50,7 +50,8 @@ _ENDS: Final = frozenset(
 )
 
 
-_REPORTED: Final = frozenset(("done", "failed", "failed-retries", "retried"))
+_AFTER: Final = dict.fromkeys(("done", "failed", "failed-retries", "retried"), ("timed-out",))
+"""What a worker still reports of a run whose lease had ended in an outage, and was renewed after it."""
 
 
 def attempts_of(history: Iterable[HistoryEntry]) -> tuple[Attempt, ...]:
@@ -59,8 +60,7 @@ def attempts_of(history: Iterable[HistoryEntry]) -> tuple[Attempt, ...]:
     for line in history:
         if line.what == _STARTS:
             found.append(Attempt(line.attempt, line.worker, line.token, line.when_ms))
-        elif line.what in _ENDS and found and (not found[-1].outcome or line.what in _REPORTED):
-            # A lease may have ended in an outage, and been renewed after it: what the worker reported counts.
+        elif line.what in _ENDS and found and found[-1].outcome in ("", *_AFTER.get(line.what, ())):
             found[-1] = msgspec.structs.replace(
                 found[-1], end_ms=line.when_ms, outcome=line.what, name=line.name, reason=line.reason
             )
