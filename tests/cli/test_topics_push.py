@@ -297,7 +297,7 @@ def test_topics_and_web_hooks_come_from_a_file(client: Client, pushing: Pushing,
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "each --topic needs its --webhook"),
+        ((), "no topic to push: give --topic and --webhook"),
         (("--topic", "t"), "got 1 and 0"),
         (("--topic", "t", "--webhook", "ftp://s3cret@host/"), "url: expected a URL of a web hook"),
         (("--topic", "t", "--webhook", "http://s3cret:x y@host/"), "url: expected a URL of a web hook"),
@@ -306,7 +306,7 @@ def test_topics_and_web_hooks_come_from_a_file(client: Client, pushing: Pushing,
         (("--topic", "", "--webhook", "http://h/"), "topic must have 1 to 200 bytes"),
         (("--topic", "t", "--webhook", "http://h/") * 2, 'topic "t" has two web hooks'),
         (("--topic", "t", "--webhook", "http://h/", "--concurrency", "0"), "--concurrency"),
-        (("--topic", "t", "--webhook", "http://h/", "--config", "x"), "give either it, or --topic"),
+        (("--topic", "t", "--webhook", "http://h/", "--config", "x"), "--config x: No such file"),
         (("--config", "nowhere.toml"), "No such file"),
     ],
 )
@@ -327,9 +327,9 @@ def test_what_cannot_be_pushed_is_a_usage_error(url: str, words: tuple[str, ...]
         ("[[push]]\ntopic = 'a'\nwebhook = 'http://h'\nsecret-file = 'short'\n", "expected 16 bytes or more"),
         ("[[push]]\ntopic = 'a'\nwebhook = 'http://h'\nsecret-file = 'open'\n", "chmod 600 it"),
         ("[[push]]\ntopic = 'a'\nwebhook = 'http://h'\nsecret-file = 'none'\n", "No such file"),
-        ("push = []", "at least one web hook"),
-        ("[[push", "--config"),
-        ("\x00", "--config"),
+        ("push = []", "push.toml names none in [[push]]"),
+        ("[[push", "push.toml: Expected"),
+        ("\x00", "push.toml: Invalid"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_a_usage_error(

@@ -125,7 +125,10 @@ def _tables(topics: Sequence[str], urls: Sequence[str], config: Path | None) -> 
         if topics or urls:
             raise UsageError(f"{config} names topics in [[push]]: give either them, or --topic and --webhook")
         return tables
-    if not topics or len(topics) != len(urls):
+    if not topics and not urls:
+        where = "" if config is None else f", and {config} names none in [[push]]"
+        raise UsageError(f"no topic to push: give --topic and --webhook, or --config FILE with [[push]]{where}")
+    if len(topics) != len(urls):
         raise UsageError(
             f"each --topic needs its --webhook, in the same order: got {len(topics)} and {len(urls)}"
         )
