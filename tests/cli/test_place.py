@@ -241,7 +241,7 @@ def test_a_result_that_does_not_come_in_time_names_a_complete_command(
     jid = client.queues["mail"].put("K")
     with pytest.raises(TimeoutError) as caught:
         client.result_of(jid, 0.01)
-    [command] = re.findall(r"`holdfast (.*)`", str(caught.value))
+    [command] = re.findall(r"`holdfast (jobs [^`]*)`", str(caught.value))
     assert call(*shlex.split(command)).returncode == 0
     assert f"--namespace {namespace}" in command
 

@@ -127,7 +127,7 @@ def test_a_scan_agrees_with_the_whole_facts_of_a_job(console: Console, client: C
     for row in everything(console, ""):
         [facts] = client.run(JobGet((row.jid,)))
         assert facts is not None
-        whole = row_of(facts)
+        whole = row_of(facts, 0)
         assert (row.klass, row.queue, row.state, row.tags, row.group, row.message, row.data) == (
             whole.klass, whole.queue, whole.state, whole.tags, whole.group, whole.message, whole.data
         )  # fmt: skip

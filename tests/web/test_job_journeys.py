@@ -202,7 +202,7 @@ def test_a_running_job_and_one_that_is_complete_or_cancelled_are_explained(
     [other] = put(client, 1)
     go(page, f"{address}jobs/{other}")
     visit.expect("status of 404")
-    page.locator(".head .menu summary").click()
+    page.get_by_label("Export completed jobs").click()
     page.locator(".head .menu[open] [data-verb=cancel]").click()
     page.locator(".head .menu[open] [data-verb=cancel]").click()
     expect(page.locator("main")).to_contain_text("doesn't exist, was canceled, or expired")

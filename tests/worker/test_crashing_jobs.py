@@ -23,7 +23,9 @@ def test_a_crash_is_logged_with_its_cause_and_the_job_goes_back_at_once(shop, fo
     job = shop.job(handle.jid)
     assert job.losses == 1
     assert [line["what"] for line in job.history] == ["put", "popped", "crashed", "popped", "done"]
-    line = f"job {handle.jid} (chores.die_once) released: its process ended with {cause}; this counts as a loss"
+    line = (
+        f"job {handle.jid} (chores.die_once) released: its process ended with {cause}; this counts as a loss"
+    )
     assert line in worker.said()
 
 

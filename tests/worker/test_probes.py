@@ -101,8 +101,8 @@ def test_a_port_that_is_taken_is_said_before_anything_is_forked(shop, pool):
     [
         ("nowhere.invalid", "cannot be listened on"),
         ("192.0.2.1", "cannot be listened on"),
-        ("a..b", "health_host must be the name or address of a machine"),
-        ("x" * 200, "health_host must be the name or address of a machine"),
+        ("a..b", "--health-host must be the name or address of a machine"),
+        ("x" * 200, "--health-host must be the name or address of a machine"),
     ],
 )
 def test_an_address_that_is_not_of_this_machine_is_said_before_anything_is_forked(shop, host, why):

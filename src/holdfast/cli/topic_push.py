@@ -127,7 +127,9 @@ def _tables(topics: Sequence[str], urls: Sequence[str], config: Path | None) -> 
         return tables
     if not topics and not urls:
         where = "" if config is None else f", and {config} names none in [[push]]"
-        raise UsageError(f"no topic to push: give --topic and --webhook, or --config FILE with [[push]]{where}")
+        raise UsageError(
+            f"no topic to push: give --topic and --webhook, or --config FILE with [[push]]{where}"
+        )
     if len(topics) != len(urls):
         raise UsageError(
             f"each --topic needs its --webhook, in the same order: got {len(topics)} and {len(urls)}"

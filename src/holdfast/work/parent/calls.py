@@ -314,6 +314,8 @@ def _become(
         OUTAGES.callback = Hook().callback
         client.shard.gate = _UnreportedGate()
         _serve(client, pipe, workers)
+    except ConnectionError:
+        pass  # its parent has ended
     except BaseException:
         log.exception("the process that calls the store ends")
     finally:
