@@ -47,13 +47,13 @@ end
 -- One job of the batch, in memory where that is enough. Returns its new record,
 -- queue name, time of the pop and whether it has keys of its own, or nil and a code.
 local function settle(ctx, worker, jid, token, data, bytes)
+  touched_jobs.note(jid)
   if bytes and data == "" then
     local new, name, popped = ctx.record.complete(bytes, worker, token, ctx.now)
     if new then return new, name, popped, false end
   end
   local r = bytes and ctx.record.read(bytes)
   if not r or not lease.is_held(r, worker, token) then return nil, M.refusal(ctx, jid, r, worker, token) end
-  touched_jobs.note(jid)
   return finish(ctx, jid, r, data)
 end
 
