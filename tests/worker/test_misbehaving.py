@@ -355,7 +355,7 @@ def test_a_job_of_a_serial_worker_is_interrupted_at_its_limit_and_what_it_answer
     assert shop.job(jid).failure["group"] == "q-TimedOut"
     assert shop.notes() == ["told"]
     # Whoever notices first says why: the clock of the run, or the store.
-    assert "its result is not recorded" in worker.said()
+    assert "failed: it exceeded its timeout" in worker.said()
     assert shop.chores.add.put(1).result(30) == 2
 
 
