@@ -23,6 +23,7 @@ local SCANNED = 100 -- leases looked at in one call, when a queue gets a limit
 
 -- Keeps a job from running, pending on the throttle that is full.
 function M.hold_back(ctx, queue, jid, r, id)
+  touched_jobs.note(jid) -- its record is written last
   if r.state ~= state.THROTTLED then history.add(ctx, jid, r, history.THROTTLED, queue.name) end
   state.move(r, state.THROTTLED)
   local pending = ctx.keys.pending .. id
