@@ -81,7 +81,8 @@ local function ready_again(ctx, member, score)
   local r = job.read(ctx, jid)
   if not r or not state.is_ready(r) then return end
   local queue = keys.of_queue(ctx, r.queue)
-  if not is_in(queue.throttled, jid) then call("ZADD", queue.waiting, "NX", score, member) end
+  local known, is_there = pcall(is_in, queue.throttled, jid)
+  if not known or not is_there then call("ZADD", queue.waiting, "NX", score, member) end
 end
 
 -- A child that waits still goes back to its parent, a pending job to its throttle.
