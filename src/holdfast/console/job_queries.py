@@ -50,7 +50,9 @@ _ENDS: Final = frozenset(
 )
 
 
-_AFTER: Final = dict.fromkeys(("done", "failed", "failed-retries", "retried"), ("timed-out",))
+_AFTER: Final[dict[str, tuple[str, ...]]] = dict.fromkeys(
+    ("done", "failed", "failed-retries", "retried"), ("timed-out",)
+)
 """What a worker still reports of a run whose lease had ended in an outage, and was renewed after it."""
 
 
