@@ -88,8 +88,9 @@ bench: $(READY) ## measure (ARGS=… for the benchmarks)
 bench-web: $(READY) ## measure the web UI over a million jobs (ARGS=--quick: a tenth of them)
 	@HOLDFAST_DIR="$(CURDIR)/.holdfast/bench" $(BIN)/python -m benchmarks web $(ARGS)
 
-docs: $(READY) ## write the reference pages
+docs: $(READY) ## write the reference pages, and the bounds of the core
 	$(BIN)/python -m holdfast.cli.reference docs/reference
+	$(BIN)/python -c 'from holdfast.bounds import in_lua; print(in_lua(), end="")' > src/holdfast/core/lua/base/bounds.lua
 
 clean: ## end the stores of these tasks and remove everything they made
 	-@for store in .holdfast/*/; do \

@@ -12,6 +12,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
+from holdfast.bounds import MAX_BATCH as MAX_BATCH
+from holdfast.bounds import MAX_DELAY as MAX_DELAY
+from holdfast.bounds import MAX_WHOLE as MAX_WHOLE
+from holdfast.bounds import Count, limits, most
 from holdfast.codecs import MAX_DATA, MAX_DATA_CAP
 from holdfast.errors import UsageError
 
@@ -30,19 +34,14 @@ class HasJid(Protocol):
     def jid(self) -> str: ...
 
 
-MAX_BATCH: Final = 512
-MAX_PRIORITY: Final = 4095
-MAX_RETRIES: Final = 1000
 DEFAULT_RETRIES: Final = 5
-MAX_LOSSES: Final = 254
 DEFAULT_LOSSES: Final = 3
 """How many lost attempts a function job may have."""
 DEFAULT_BACKLOG: Final = 1
 """How many missed jobs a new recurrence of `every`, the web UI or the shell puts later."""
 DEFAULT_HEARTBEAT: Final = 30
-MAX_WHOLE: Final = 2**53 - 1
-MAX_PAGE: Final = 10_000
-MAX_DELAY: Final = 100 * 366 * 86_400.0
+SHORTEST: Final = 0.001
+"""Seconds: times are kept in milliseconds."""
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _NAMESPACE = re.compile(r"[^\s:{}\x00-\x1f\x7f]{1,100}")
@@ -134,13 +133,14 @@ def check_queue(what: str, queue: object) -> str:
     return check_name(what, getattr(queue, "name", queue) if hasattr(queue, "worker_name") else queue)
 
 
-def check_names(what: str, given: object, most: int) -> list[str]:
-    """Return a list of up to `most` names, each once, in the order given. Raises UsageError."""
+def check_names(what: str, given: object, limit: Any) -> list[str]:
+    """Return a list of up to `limit` names (a number, or a type of `bounds`), each once, in the order given. Raises UsageError."""
+    longest = limit if isinstance(limit, int) else most(limit)
     names: dict[str, None] = {}
     for name in check_list(what, given):
         names[check_name(what, name)] = None
-        if len(names) > most:
-            raise UsageError(f"{what}: at most {most} names, not more")
+        if len(names) > longest:
+            raise UsageError(f"{what}: at most {longest} names, not more")
     return list(names)
 
 
@@ -152,9 +152,9 @@ def check_each(what: str, given: Iterable[str], most: int | None = None) -> list
     return names
 
 
-def check_jids(what: str, given: object, most: int) -> list[str]:
-    """Return the jids of up to `most` jobs, each once, given as jids, jobs or handles. Raises UsageError."""
-    return check_names(what, map(jid_of, check_list(what, given)), most)
+def check_jids(what: str, given: object, limit: Any) -> list[str]:
+    """Return the jids of up to `limit` jobs, as `check_names` takes it, each once, given as jids, jobs or handles. Raises UsageError."""
+    return check_names(what, map(jid_of, check_list(what, given)), limit)
 
 
 def jid_of(job: object) -> Any:
@@ -293,6 +293,11 @@ def check_whole(what: str, value: object, low: int, high: int) -> int:
     return value
 
 
+def check_bounded(what: str, value: object, kind: Any) -> int:
+    """Return `value` if it is a whole number within the bounds of a type of `bounds`. Raises UsageError."""
+    return check_whole(what, value, *limits(kind))
+
+
 def check_switch(what: str, value: object) -> bool:
     """Return `value` if it is True or False. Raises UsageError."""
     if not isinstance(value, bool):
@@ -304,7 +309,7 @@ def check_page(
     offset: object, count: object, names: tuple[str, str] = ("offset", "count")
 ) -> tuple[int, int]:
     """Return offset and count if they are valid; `names` are the names of the arguments. Raises UsageError."""
-    return check_whole(names[0], offset, 0, MAX_WHOLE), check_whole(names[1], count, 0, MAX_PAGE)
+    return check_whole(names[0], offset, 0, MAX_WHOLE), check_bounded(names[1], count, Count)
 
 
 def check_seconds(what: str, value: object, low: float = 0.0, high: float = MAX_DELAY) -> float:

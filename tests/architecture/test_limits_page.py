@@ -5,7 +5,7 @@ import re
 import pytest
 from source_tree import LUA, ROOT
 
-from holdfast import codecs, settings
+from holdfast import bounds, codecs, settings
 from holdfast.client.jobs import attributes, dependencies
 from holdfast.code import failure
 from holdfast.commands import options
@@ -14,16 +14,14 @@ from holdfast.work import checks as worker_checks
 from holdfast.work.queues import route
 
 PAGE = (ROOT / "docs" / "reference" / "limits.md").read_text()
-CHECKS = (LUA / "doors" / "checks.lua").read_text()
-
 ROWS = {
-    "names of queues": int(re.findall(r"M\.LONGEST_NAME.* = (\d+)", CHECKS)[0]),
-    "`priority`": settings.MAX_PRIORITY,
-    "`retries`": settings.MAX_RETRIES,
-    "`max_losses`": settings.MAX_LOSSES,
-    "`tags`": options.MAX_TAGS,
-    "`throttles`": options.MAX_THROTTLES,
-    "`depends`": options.MAX_DEPENDS,
+    "names of queues": bounds.most(bounds.Name),
+    "`priority`": bounds.limits(bounds.Priority)[1],
+    "`retries`": bounds.limits(bounds.Retries)[1],
+    "`max_losses`": bounds.limits(bounds.Losses)[1],
+    "`tags`": bounds.most(bounds.TagNames),
+    "`throttles`": bounds.most(bounds.ThrottleNames),
+    "`depends`": bounds.most(bounds.ParentJids),
     "follow-ups": settings.MAX_BATCH,
     "puts kept back": dependencies.MAX_FOLLOWED,
     "data of one job": codecs.MAX_DATA_CAP >> 20,
@@ -32,7 +30,7 @@ ROWS = {
     "message of a failure": failure.LONGEST,
     "jobs of one call": settings.MAX_BATCH,
     "jobs with tags": options.MAX_WEIGHT,
-    "jobs of one page": settings.MAX_PAGE,
+    "jobs of one page": bounds.limits(bounds.Count)[1],
     "a search filter": filter_parser.MAX_LENGTH,
     "lease (": settings.DEFAULT_HEARTBEAT,
     "slots of one process": worker_checks.MOST_SLOTS,
@@ -44,3 +42,8 @@ ROWS = {
 def test_the_page_of_limits_has_the_number_of_the_code(row: str, limit: int) -> None:
     [line] = [line for line in PAGE.splitlines() if line.startswith(f"| {row}")]
     assert re.search(rf"(?<![\d,]){limit:,}(?![\d,])", line)
+
+
+def test_the_core_has_the_bounds_of_the_code() -> None:
+    """`make docs` writes the file."""
+    assert (LUA / "base" / "bounds.lua").read_text() == bounds.in_lua()

@@ -344,7 +344,8 @@ def reply(client: Client, root: str, verb: str, words: list[Any]) -> str:
 
 def masked(text: str, client: Client) -> str:
     text = text.replace(client.root, "(root)")
-    text = re.sub(r"script: \S+, on \S+\.?", "", text)
+    text = re.sub(r" ?script: (\S+, )?on \S+\.?", "", text)
+    text = re.sub(r"user_function:\d+: ", "", text)
     text = re.sub(r"\b01[0-9a-f]{30}\b", "(jid)", text)
     return one_line(re.sub(r"\b1[78]\d{11}\b", "(token)", text))
 

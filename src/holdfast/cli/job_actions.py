@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from holdfast.bounds import Priority, limits
 from holdfast.cli.bulk import Chosen, choice, report_each
 from holdfast.cli.completion import names_of
 from holdfast.cli.examples import examples
@@ -137,7 +138,7 @@ def untrack(chosen: Chosen) -> int:
 @click.option("--patch", metavar="JSON", help="Change the data by a JSON merge patch: null removes a member.")
 @click.option("--editor", is_flag=True, help="Change the data of one job in the editor ($VISUAL or $EDITOR).")
 @click.option(
-    "--priority", type=click.IntRange(-4095, 4095), metavar="N", help="Priority; higher runs first."
+    "--priority", type=click.IntRange(*limits(Priority)), metavar="N", help="Priority; higher runs first."
 )
 @click.option("--retries", type=click.IntRange(0, 1000), metavar="N", help="How often it may fail.")
 @click.option(

@@ -24,7 +24,7 @@ from holdfast.code.registry import Registered, stored_name
 from holdfast.codecs import to_plain
 from holdfast.commands.base import NotedJid
 from holdfast.errors import UsageError
-from holdfast.settings import DEFAULT_BACKLOG, Duration, check_list, check_name, check_seconds
+from holdfast.settings import DEFAULT_BACKLOG, SHORTEST, Duration, check_list, check_name, check_seconds
 
 P = ParamSpec("P")
 C = TypeVar("C")
@@ -82,7 +82,6 @@ def moment_of(what: str, moment: object) -> float:
     return check_seconds(what, moment)
 
 
-SHORTEST: Final = 0.001
 _LONGEST_NAME: Final = 140
 # The order of a set differs between processes; the jid of a recurrence must not.
 _same_everywhere: Final = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic").encode

@@ -6,6 +6,7 @@ from typing import Any, Final, TypedDict, Unpack, cast
 
 from msgspec.structs import replace
 
+from holdfast.bounds import Losses, ParentJids, Priority, Retries, TagNames, ThrottleNames
 from holdfast.client.descriptors import AnyClient, CommandMethod
 from holdfast.code.job_options import BackoffData, backoff_words
 from holdfast.code.naming import klass_name
@@ -14,9 +15,6 @@ from holdfast.codecs import encode_data
 from holdfast.commands import Command
 from holdfast.commands.jobs import Mode, Put
 from holdfast.commands.options import (
-    MAX_DEPENDS,
-    MAX_TAGS,
-    MAX_THROTTLES,
     ExtraOptions,
     JobWithOptions,
     PutWithOptions,
@@ -25,24 +23,21 @@ from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
     DEFAULT_RETRIES,
-    MAX_LOSSES,
-    MAX_PRIORITY,
-    MAX_RETRIES,
+    SHORTEST,
     Duration,
     HasJid,
     Settings,
+    check_bounded,
     check_jids,
     check_milliseconds,
     check_name,
     check_names,
     check_switch,
-    check_whole,
     checked_names,
     unknown_option,
 )
 
 EXTRAS: Final = ("tags", "throttles", "depends", "backoff", "expires", "timeout", "result_keep")
-SHORTEST: Final = 0.001
 
 
 def extra_options(options: Mapping[str, object], jid: str, delay_ms: int) -> ExtraOptions | None:
@@ -50,7 +45,7 @@ def extra_options(options: Mapping[str, object], jid: str, delay_ms: int) -> Ext
     given = {name: options[name] for name in EXTRAS if options.get(name) is not None}
     if not given:
         return None
-    depends = check_jids("depends", given.get("depends", ()), MAX_DEPENDS)
+    depends = check_jids("depends", given.get("depends", ()), ParentJids)
     if jid in depends:
         raise UsageError(f"depends: {jid} cannot wait for itself")
     expires = _milliseconds("expires", given)
@@ -58,8 +53,8 @@ def extra_options(options: Mapping[str, object], jid: str, delay_ms: int) -> Ext
         raise UsageError("expires must be later than delay: the job could never start")
     keep = given.get("result_keep")
     return ExtraOptions(
-        tags=check_names("tags", given["tags"], MAX_TAGS) if "tags" in given else None,
-        throttles=check_names("throttles", given.get("throttles", ()), MAX_THROTTLES),
+        tags=check_names("tags", given["tags"], TagNames) if "tags" in given else None,
+        throttles=check_names("throttles", given.get("throttles", ()), ThrottleNames),
         depends=depends,
         backoff=backoff_words(given["backoff"]) if "backoff" in given else "",
         expires_ms=expires,
@@ -244,19 +239,19 @@ def name_of(klass: object) -> str:
 
 def check_priority(priority: object) -> int:
     """Return `priority` if a job may have it. Raises UsageError."""
-    return check_whole("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
+    return check_bounded("priority", priority, Priority)
 
 
 def check_retries(options: Mapping[str, object]) -> int:
     """Return the retries among the options of a put. Raises UsageError."""
     retries = options.get("retries")
-    return DEFAULT_RETRIES if retries is None else check_whole("retries", retries, 0, MAX_RETRIES)
+    return DEFAULT_RETRIES if retries is None else check_bounded("retries", retries, Retries)
 
 
 def check_losses(options: Mapping[str, object]) -> int | None:
     """Return how many losses the options of a put allow, None if retries pay for them. Raises UsageError."""
     losses = options.get("max_losses")
-    return None if losses is None else check_whole("max_losses", losses, 0, MAX_LOSSES)
+    return None if losses is None else check_bounded("max_losses", losses, Losses)
 
 
 def _identity(options: Mapping[str, object], must_exist: bool) -> tuple[str, Mode]:

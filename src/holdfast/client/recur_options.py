@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
+from holdfast.bounds import Backlog, Retries, ThrottleNames
 from holdfast.client.put_options import (
     NOTHING,
     check_losses,
@@ -14,25 +15,23 @@ from holdfast.client.put_options import (
 )
 from holdfast.code.job_options import BackoffData
 from holdfast.codecs import encode_data
-from holdfast.commands.options import MAX_THROTTLES, ExtraOptions
+from holdfast.commands.options import ExtraOptions
 from holdfast.commands.recurring import Recur, RecurUpdate
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
     MAX_DELAY,
-    MAX_RETRIES,
+    SHORTEST,
     Settings,
+    check_bounded,
     check_milliseconds,
     check_name,
     check_names,
     check_queue,
-    check_whole,
     unknown_option,
 )
 
-MAX_BACKLOG: Final = 1_000_000
 MAX_JID: Final = 180
-SHORTEST: Final = 0.001
 
 
 class RecurMore(TypedDict, total=False):
@@ -90,7 +89,7 @@ def make_recur(
         check_milliseconds("offset", options.get("offset") or 0, -MAX_DELAY),
         check_priority(options.get("priority") or 0),
         check_retries(options),
-        check_whole("backlog", options.get("backlog") or 0, 0, MAX_BACKLOG),
+        check_bounded("backlog", options.get("backlog") or 0, Backlog),
         extra or ExtraOptions(),
         bool(options.get("keeps_time")),
         check_losses(options),
@@ -119,12 +118,12 @@ def _jid(given: object) -> str:
 
 _CHECKS: Final[Mapping[str, tuple[str, Callable[[Any, Settings], object]]]] = {
     "priority": ("priority", lambda value, _: check_priority(value)),
-    "retries": ("retries", lambda value, _: check_whole("retries", value, 0, MAX_RETRIES)),
+    "retries": ("retries", lambda value, _: check_bounded("retries", value, Retries)),
     "interval": ("interval_ms", lambda value, _: check_milliseconds("interval", value, SHORTEST)),
     "data": ("data", lambda value, settings: encode_data(value, settings.max_data)),
     "klass": ("klass", lambda value, _: name_of(value)),
-    "backlog": ("backlog", lambda value, _: check_whole("backlog", value, 0, MAX_BACKLOG)),
+    "backlog": ("backlog", lambda value, _: check_bounded("backlog", value, Backlog)),
     "queue": ("queue", lambda value, _: check_queue("queue", value)),
-    "throttles": ("throttles", lambda value, _: check_names("throttles", value, MAX_THROTTLES)),
+    "throttles": ("throttles", lambda value, _: check_names("throttles", value, ThrottleNames)),
 }
 """For each option of `update`: the field of RecurUpdate, and the check of its value."""

@@ -30,6 +30,7 @@ from holdfast.settings import (
     MAX_BATCH,
     MAX_WHOLE,
     OWN_THROTTLE,
+    SHORTEST,
     check_each,
     check_milliseconds,
     check_name,
@@ -39,7 +40,6 @@ from holdfast.settings import (
 from holdfast.wire.plans import Plan, Planner
 
 HIGHEST: Final = 1_000_000
-SHORTEST: Final = 0.001
 
 
 class ThrottleVerbs:

@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from random import uniform
 from typing import Any, Final, Literal, TypedDict, cast, get_args
 
+from holdfast.bounds import MAX_PAUSE_MS, Losses, Priority
 from holdfast.errors import UsageError
 from holdfast.settings import (
     DEFAULT_LOSSES,
-    MAX_LOSSES,
-    MAX_PRIORITY,
+    SHORTEST,
     Duration,
     HasJid,
+    check_bounded,
     check_each,
     check_list,
     check_seconds,
-    check_whole,
     unknown_option,
 )
 
@@ -28,7 +28,7 @@ Kind = Literal["fixed", "exponential"]
 FIRST: Final = 1.0
 LONGEST: Final = 600.0
 JITTER: Final = 0.25
-MONTH: Final = 31 * 86_400.0
+_LONGEST_PAUSE: Final = MAX_PAUSE_MS / 1000
 
 
 class BackoffOptions(TypedDict, total=False):
@@ -81,7 +81,7 @@ def _checked(backoff: object) -> tuple[Kind, float, float, float]:
         return _of_options({"kind": backoff})
     if isinstance(backoff, Mapping):
         return _of_options(cast("Mapping[str, object]", backoff))
-    seconds = check_seconds("backoff", backoff, 0.0, MONTH)
+    seconds = check_seconds("backoff", backoff, 0.0, _LONGEST_PAUSE)
     return "fixed", seconds, seconds, 0.0
 
 
@@ -93,14 +93,15 @@ def _of_options(backoff: Mapping[str, object]) -> tuple[Kind, float, float, floa
     kind = backoff.get("kind", "exponential")
     if kind not in get_args(Kind):
         raise UsageError(f"backoff: kind is {' or '.join(get_args(Kind))}, not {kind!r}")
-    first = check_seconds("backoff first", backoff.get("first", FIRST), 0.0, MONTH)
-    longest = check_seconds("backoff longest", backoff.get("longest", max(first, LONGEST)), first, MONTH)
+    first = check_seconds("backoff first", backoff.get("first", FIRST), 0.0, _LONGEST_PAUSE)
+    longest = check_seconds(
+        "backoff longest", backoff.get("longest", max(first, LONGEST)), first, _LONGEST_PAUSE
+    )
     jitter = check_seconds("backoff jitter", backoff.get("jitter", JITTER), 0.0, 1.0)
     return cast("Kind", kind), first, longest, jitter
 
 
 RESULT_KEEP: Final = 3600.0
-_SHORTEST: Final = 0.001
 _TRAVEL: Final = ("priority", "delay", "tags", "throttles", "expires", "timeout")
 
 
@@ -211,8 +212,8 @@ def travelling(options: JobOptions) -> dict[str, Any]:
         name: value for name, value in options.items() if name in _TRAVEL and value is not None
     }
     if "priority" in given:
-        check_whole("priority", given["priority"], -MAX_PRIORITY, MAX_PRIORITY)
-    for name, least in (("delay", 0.0), ("expires", _SHORTEST), ("timeout", _SHORTEST)):
+        check_bounded("priority", given["priority"], Priority)
+    for name, least in (("delay", 0.0), ("expires", SHORTEST), ("timeout", SHORTEST)):
         if name in given:
             check_seconds(name, given[name], least)
     for name in ("tags", "throttles"):
@@ -222,9 +223,7 @@ def travelling(options: JobOptions) -> dict[str, Any]:
     given = {name: value for name, value in given.items() if value}
     given["retries"] = options.get("retries") or 0
     losses = options.get("max_losses")
-    given["max_losses"] = (
-        DEFAULT_LOSSES if losses is None else check_whole("max_losses", losses, 0, MAX_LOSSES)
-    )
+    given["max_losses"] = DEFAULT_LOSSES if losses is None else check_bounded("max_losses", losses, Losses)
     backoff = options.get("backoff")
     if backoff is not None and not callable(backoff):
         backoff_words(backoff)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from holdfast.bounds import Retries
 from holdfast.code import soft_limit
 from holdfast.code.job_options import RESULT_KEEP, Backoff, JobOptions, make_backoff, travelling
 from holdfast.code.naming import klass_name
@@ -17,11 +18,10 @@ from holdfast.code.signature import Arguments, Result
 from holdfast.errors import UsageError
 from holdfast.settings import (
     MAX_DELAY,
-    MAX_RETRIES,
+    check_bounded,
     check_milliseconds,
     check_name,
     check_switch,
-    check_whole,
 )
 
 log = logging.getLogger("holdfast")
@@ -130,7 +130,7 @@ def make_entry(function: Callable[..., object], options: JobOptions) -> Register
         name=_checked_name(function, options.get("name")),
         function=function,
         queue=check_name("queue", options.get("queue", "default")),
-        retries=None if retries is None else check_whole("retries", retries, 0, MAX_RETRIES),
+        retries=None if retries is None else check_bounded("retries", retries, Retries),
         backoff=make_backoff(backoff),
         keep_ms=check_milliseconds("result_keep", options.get("result_keep", RESULT_KEEP), 0, MAX_DELAY),
         travelling=travelling(options),

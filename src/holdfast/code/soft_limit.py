@@ -14,15 +14,13 @@ import threading
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractContextManager
 from time import monotonic
-from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
 from holdfast.errors import JobTimedOutError, PerformTimeout
-from holdfast.settings import check_seconds
+from holdfast.settings import SHORTEST, check_seconds
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-SHORTEST: Final = 0.001
 
 
 def checked(soft: object, hard: object = None) -> float | None:

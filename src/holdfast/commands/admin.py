@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
+from holdfast.bounds import Count, Milliseconds, Name, Names, OptionalName, Whole
 from holdfast.commands.base import CommandBase, Reply, Word, seen_words
 from holdfast.models import CoreInfo, text, texts
 
@@ -19,7 +20,7 @@ class Info(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "info"
 
     mode: Literal["", "make", "test"] = ""
-    clock_ms: int = 0
+    clock_ms: Milliseconds = 0
 
     def words(self) -> Sequence[Word]:
         return (self.mode, self.clock_ms)
@@ -34,7 +35,7 @@ class SetClock(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "clock"
     adds: ClassVar[bool] = True
 
-    now_ms: int
+    now_ms: Milliseconds
 
     def words(self) -> Sequence[Word]:
         return (self.now_ms,)
@@ -52,7 +53,7 @@ class ConfigGet(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "config_get"
     reads: ClassVar[bool] = True
 
-    keys: Sequence[str] = ()
+    keys: Names = ()
 
     def words(self) -> Sequence[Word]:
         return tuple(self.keys)
@@ -71,9 +72,9 @@ class ConfigSet(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "config_set"
     adds: ClassVar[bool] = True
 
-    key: str
+    key: Name
     value: str
-    seen: str | None = None
+    seen: OptionalName | None = None
 
     def words(self) -> Sequence[Word]:
         return (self.key, self.value, *seen_words(self.seen))
@@ -92,8 +93,8 @@ class ConfigUnset(CommandBase, frozen=True, gc=False):
     adds: ClassVar[bool] = True
     request_id_at: ClassVar[int] = 0
 
-    key: str
-    seen: str | None = None
+    key: Name
+    seen: OptionalName | None = None
 
     def words(self) -> Sequence[Word]:
         return (self.key, *seen_words(self.seen))
@@ -222,8 +223,8 @@ class SettingSet(CommandBase, frozen=True, gc=False):
     adds: ClassVar[bool] = True
     request_id_at: ClassVar[int] = 0
 
-    name: str
-    value: int | None
+    name: Name
+    value: Whole | None
     seen: int | None = None
 
     def words(self) -> Sequence[Word]:
@@ -250,9 +251,9 @@ class Audit(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "audit"
     request_id_at: ClassVar[int] = 0
 
-    who: str
+    who: Name
     what: str
-    target: str = ""
+    target: OptionalName = ""
     detail: str = ""
 
     def words(self) -> Sequence[Word]:
@@ -272,7 +273,7 @@ class AuditList(CommandBase, frozen=True, gc=False):
     reads: ClassVar[bool] = True
 
     before: str = ""
-    count: int = 25
+    count: Count = 25
 
     def words(self) -> Sequence[Word]:
         return (self.before, self.count)
@@ -289,7 +290,7 @@ class Watch(CommandBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "watch"
 
-    length_ms: int
+    length_ms: Milliseconds
 
     def words(self) -> Sequence[Word]:
         return (self.length_ms,)

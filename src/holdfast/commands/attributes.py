@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
+from holdfast.bounds import Count, Fraction, Name, TagNames, Whole
 from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.commands.leases import Lease
 from holdfast.models import JobFacts, text
@@ -20,8 +21,8 @@ class Tag(CommandBase, frozen=True, gc=False):
     adds: ClassVar[bool] = True
 
     mode: Literal["add", "remove"]
-    jid: str
-    tags: Sequence[str]
+    jid: Name
+    tags: TagNames
 
     def words(self) -> Sequence[Word]:
         return (self.mode, self.jid, *self.tags)
@@ -36,9 +37,9 @@ class Tags(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "tags"
     reads: ClassVar[bool] = True
 
-    least: int = 2
-    offset: int = 0
-    count: int = 25
+    least: Whole = 2
+    offset: Whole = 0
+    count: Count = 25
 
     def words(self) -> Sequence[Word]:
         return (self.least, self.offset, self.count)
@@ -53,9 +54,9 @@ class Tagged(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "tagged"
     reads: ClassVar[bool] = True
 
-    tag: str
-    offset: int = 0
-    count: int = 25
+    tag: Name
+    offset: Whole = 0
+    count: Count = 25
 
     def words(self) -> Sequence[Word]:
         return (self.tag, self.offset, self.count)
@@ -76,7 +77,7 @@ class Track(CommandBase, frozen=True, gc=False):
     adds: ClassVar[bool] = True
 
     on: bool
-    jid: str
+    jid: Name
 
     def words(self) -> Sequence[Word]:
         return (int(self.on), self.jid)
@@ -118,7 +119,7 @@ class Log(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    jid: str
+    jid: Name
     message: str
     data: bytes = b""
 
@@ -140,9 +141,9 @@ class Report(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    worker: str
+    worker: Name
     lease: Lease | JobFacts
-    progress: float | None = None
+    progress: Fraction | None = None
     note: str = ""
     lines: Sequence[str] = ()
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, cast
 
+from holdfast.bounds import Name
 from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.errors import Refused
 
@@ -49,7 +50,7 @@ class Call(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    command: str
+    command: Name
     args: Sequence[Word] = ()
 
     @property

@@ -5,6 +5,17 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
+from holdfast.bounds import (
+    Count,
+    Losses,
+    Milliseconds,
+    Name,
+    Names,
+    OptionalName,
+    ParentJids,
+    Priority,
+    Retries,
+)
 from holdfast.commands.base import CommandBase, Reply, Word, raise_refusal
 from holdfast.commands.jobs import budgets
 from holdfast.commands.leases import Held
@@ -24,8 +35,8 @@ class Depend(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    jid: str
-    parents: Sequence[str] = ()
+    jid: Name
+    parents: Names = ()
     mode: Literal["add", "remove", "all"] = "add"
 
     def words(self) -> Sequence[Word]:
@@ -45,9 +56,9 @@ class Dependents(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "dependents"
     reads: ClassVar[bool] = True
 
-    jid: str
+    jid: Name
     cursor: str = ""
-    count: int = 512
+    count: Count = 512
 
     def words(self) -> Sequence[Word]:
         return (self.jid, self.cursor, self.count)
@@ -59,12 +70,12 @@ class Dependents(CommandBase, frozen=True, gc=False):
 class FollowUp(msgspec.Struct, frozen=True, gc=False):
     """A job that is put by the completion of another. An existing job with its jid stays unchanged."""
 
-    queue: str
+    queue: Name
     job: JobWithOptions
-    priority: int = 0
-    retries: int = 5
-    delay_ms: int = 0
-    max_losses: int | None = None
+    priority: Priority = 0
+    retries: Retries = 5
+    delay_ms: Milliseconds = 0
+    max_losses: Losses | None = None
 
     def words(self) -> list[Word]:
         """The words of its queue and budgets, then those of the job."""
@@ -84,14 +95,14 @@ class CompleteX(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "complete_x"
     settles: ClassVar[bool] = True
 
-    worker: str
+    worker: Name
     job: Held
     data: bytes = b""
-    keep_ms: int = 0
+    keep_ms: Milliseconds = 0
     result: bytes = b""
-    next_queue: str = ""
-    delay_ms: int = 0
-    depends: Sequence[str] = ()
+    next_queue: OptionalName = ""
+    delay_ms: Milliseconds = 0
+    depends: ParentJids = ()
     follow: Sequence[FollowUp] = ()
 
     def words(self) -> Sequence[Word]:

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import msgspec
 
+from holdfast.bounds import Count, Name, Whole
 from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models import text
 
@@ -29,7 +30,7 @@ class Failures(CommandBase, frozen=True, gc=False):
     reads: ClassVar[bool] = True
 
     cursor: str = START
-    count: int = 512
+    count: Count = 512
 
     def words(self) -> Sequence[Word]:
         return (self.cursor, self.count)
@@ -72,7 +73,7 @@ class FailureGroups(CommandBase, frozen=True, gc=False):
     reads: ClassVar[bool] = True
 
     cursor: str = START
-    count: int = 100
+    count: Count = 100
 
     def words(self) -> Sequence[Word]:
         return (self.cursor, self.count)
@@ -87,9 +88,9 @@ class Failed(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "failed"
     reads: ClassVar[bool] = True
 
-    group: str
-    offset: int = 0
-    count: int = 25
+    group: Name
+    offset: Whole = 0
+    count: Count = 25
 
     def words(self) -> Sequence[Word]:
         return (self.group, self.offset, self.count)
@@ -108,9 +109,9 @@ class Unfail(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    queue: str
-    group: str
-    count: int = 25
+    queue: Name
+    group: Name
+    count: Count = 25
 
     def words(self) -> Sequence[Word]:
         return (self.queue, self.group, self.count)

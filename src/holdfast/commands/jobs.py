@@ -5,6 +5,20 @@ from typing import ClassVar, Literal, cast
 
 import msgspec
 
+from holdfast.bounds import (
+    Count,
+    Losses,
+    Milliseconds,
+    Name,
+    Names,
+    OptionalName,
+    ParentJids,
+    Priority,
+    Retries,
+    TagNames,
+    ThrottleNames,
+    Whole,
+)
 from holdfast.commands.base import CommandBase, Reply, Word, note_jids, raise_refusal, refusals_by_index
 from holdfast.errors import JobCancelled, JobFailed, JobNotFound, Refused
 from holdfast.ids import mint_jid
@@ -52,15 +66,15 @@ class Put(PutBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "put"
 
-    queue: str
-    klass: str
+    queue: Name
+    klass: Name
     data: bytes = b"{}"
-    jid: str = msgspec.field(default_factory=mint_jid)
-    priority: int = 0
-    retries: int = 5
-    delay_ms: int = 0
+    jid: Name = msgspec.field(default_factory=mint_jid)
+    priority: Priority = 0
+    retries: Retries = 5
+    delay_ms: Milliseconds = 0
     mode: Mode = "new"
-    max_losses: int | None = None
+    max_losses: Losses | None = None
 
     @property
     def generated_jids(self) -> Sequence[str]:
@@ -98,13 +112,13 @@ class PutMany(PutBase, frozen=True, gc=False):
     def generated_jids(self) -> Sequence[str]:
         return [str(jid) for jid in self.jobs[::3]] if self.mode == "new" else []
 
-    queue: str
+    queue: Name
     jobs: Sequence[str | bytes]
-    priority: int = 0
-    retries: int = 5
-    delay_ms: int = 0
+    priority: Priority = 0
+    retries: Retries = 5
+    delay_ms: Milliseconds = 0
     mode: Mode = "new"
-    max_losses: int | None = None
+    max_losses: Losses | None = None
 
     def words(self) -> Sequence[Word]:
         paid = budgets(self.retries, self.max_losses)
@@ -130,7 +144,7 @@ class Cancel(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "cancel"
     request_id_at: ClassVar[int] = 0
 
-    jids: Sequence[str]
+    jids: Names
 
     def words(self) -> Sequence[Word]:
         return tuple(self.jids)
@@ -144,7 +158,7 @@ class CancelBy(Cancel, frozen=True, gc=False):
 
     verb: ClassVar[str] = "cancel_by"
 
-    who: str = ""
+    who: OptionalName = ""
 
     def words(self) -> Sequence[Word]:
         return (self.who, *self.jids)
@@ -176,16 +190,16 @@ class Move(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    queue: str
-    jid: str
-    delay_ms: int = 0
+    queue: Name
+    jid: Name
+    delay_ms: Milliseconds = 0
     data: bytes = b""
-    priority: int | None = None
-    klass: str = ""
-    retries: int | None = None
-    tags: Sequence[str] | None = None
-    throttles: Sequence[str] | None = None
-    depends: Sequence[str] = ()
+    priority: Priority | None = None
+    klass: OptionalName = ""
+    retries: Retries | None = None
+    tags: TagNames | None = None
+    throttles: ThrottleNames | None = None
+    depends: ParentJids = ()
 
     def words(self) -> Sequence[Word]:
         priority: Word = "" if self.priority is None else self.priority
@@ -207,8 +221,8 @@ class SetPriority(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "priority"
     adds: ClassVar[bool] = True
 
-    priority: int
-    jids: Sequence[str]
+    priority: Priority
+    jids: Names
 
     def words(self) -> Sequence[Word]:
         return (self.priority, *self.jids)
@@ -223,7 +237,7 @@ class JobGet(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "job_get"
     reads: ClassVar[bool] = True
 
-    jids: Sequence[str]
+    jids: Names
 
     def words(self) -> Sequence[Word]:
         return tuple(self.jids)
@@ -238,8 +252,8 @@ class JobsComplete(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "jobs_complete"
     reads: ClassVar[bool] = True
 
-    offset: int = 0
-    count: int = 25
+    offset: Whole = 0
+    count: Count = 25
 
     def words(self) -> Sequence[Word]:
         return (self.offset, self.count)
@@ -283,7 +297,7 @@ class Await(CommandBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "await"
 
-    jids: Sequence[str]
+    jids: Names
 
     def words(self) -> Sequence[Word]:
         return tuple(self.jids)

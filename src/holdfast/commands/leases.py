@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
+from holdfast.bounds import Count, LeaseSeconds, Limit, Milliseconds, Name, Names, OptionalName, Whole
 from holdfast.commands.base import CommandBase, Reply, Word, milliseconds, raise_refusal, refusal_of
 from holdfast.errors import LeaseLost, Refused
 from holdfast.models import JobFacts, text
@@ -32,19 +33,19 @@ class Held(Protocol):
 class Lease(msgspec.Struct, frozen=True, gc=False):
     """A lease: the jid, its token, and the worker that holds it. Empty `data` leaves the data of the job unchanged."""
 
-    jid: str
-    token: int
-    worker: str = ""
+    jid: Name
+    token: Whole
+    worker: OptionalName = ""
     data: bytes = b""
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
     """A job to complete. A `result` that is not empty is kept for `keep_ms`; empty `data` changes nothing."""
 
-    jid: str
-    token: int
+    jid: Name
+    token: Whole
     data: bytes = b""
-    keep_ms: int = 0
+    keep_ms: Milliseconds = 0
     result: bytes = b""
 
 
@@ -104,10 +105,10 @@ class Pop(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "pop"
     request_id_at: ClassVar[int] = 1
 
-    worker: str
-    queues: Sequence[str]
-    limit: int = 1
-    ttl: float | None = None
+    worker: Name
+    queues: Names
+    limit: Limit = 1
+    ttl: LeaseSeconds | None = None
     mode: int | Sequence[int] = WILL_NOT_WAIT
 
     @property
@@ -142,10 +143,10 @@ class FindWork(CommandBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "find_work"
 
-    fleet: str
+    fleet: Name
     mode: int
     first: int
-    count: int
+    count: Count
 
     def words(self) -> Sequence[Word]:
         return (self.fleet, self.mode, self.first, self.count)
@@ -166,11 +167,11 @@ class CompletePop(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 1
     settles: ClassVar[bool] = True
 
-    worker: str
-    queues: Sequence[str]
+    worker: Name
+    queues: Names
     jobs: Sequence[Done]
-    limit: int = 1
-    ttl: float | None = None
+    limit: Limit = 1
+    ttl: LeaseSeconds | None = None
     mode: int | Sequence[int] = WILL_NOT_WAIT
 
     def words(self) -> Sequence[Word]:
@@ -194,10 +195,10 @@ class Complete(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "complete"
     settles: ClassVar[bool] = True
 
-    worker: str
+    worker: Name
     job: Held
     data: bytes = b""
-    keep_ms: int = 0
+    keep_ms: Milliseconds = 0
     result: bytes = b""
 
     def words(self) -> Sequence[Word]:
@@ -215,7 +216,7 @@ class CompleteMany(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "complete"
     settles: ClassVar[bool] = True
 
-    worker: str
+    worker: Name
     jobs: Sequence[Done]
 
     def words(self) -> Sequence[Word]:
@@ -233,9 +234,9 @@ class Heartbeat(CommandBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "heartbeat"
 
-    worker: str
+    worker: Name
     job: Held
-    ttl: float | None = None
+    ttl: LeaseSeconds | None = None
     data: bytes = b""
 
     def words(self) -> Sequence[Word]:
@@ -260,7 +261,7 @@ class HeartbeatMany(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "heartbeat"
 
     leases: Sequence[Lease]
-    ttl: float | None = None
+    ttl: LeaseSeconds | None = None
 
     def words(self) -> Sequence[Word]:
         words: list[Word] = [milliseconds(self.ttl)]
@@ -281,9 +282,9 @@ class Resume(CommandBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "resume"
 
-    worker: str
+    worker: Name
     leases: Sequence[Lease]
-    ttl: float | None = None
+    ttl: LeaseSeconds | None = None
 
     def words(self) -> Sequence[Word]:
         words: list[Word] = [self.worker, milliseconds(self.ttl)]

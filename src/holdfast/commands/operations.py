@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
+from holdfast.bounds import Count, Milliseconds, Name, OptionalName, Whole
 from holdfast.commands.base import Command, CommandBase, Reply, Word
 from holdfast.commands.job_rows import JobRow, placed_by, rows_of, states_of
 from holdfast.commands.views import Cursor
@@ -50,10 +51,10 @@ class Scan(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "scan"
     reads: ClassVar[bool] = True
 
-    set: str
-    name: str = ""
+    set: Name
+    name: OptionalName = ""
     after: Cursor | None = None
-    count: int = 256
+    count: Count = 256
     wants: str = ""
 
     def words(self) -> Sequence[Word]:
@@ -76,9 +77,9 @@ class Scan(CommandBase, frozen=True, gc=False):
 class Progress(msgspec.Struct, frozen=True, gc=False):
     """How far an operation got: who runs it, how long it may be silent, its cursor, what it looked at since the last call."""
 
-    id: str = ""
-    runner: str = ""
-    length_ms: int = 0
+    id: OptionalName = ""
+    runner: OptionalName = ""
+    length_ms: Milliseconds = 0
     cursor: str = ""
     looked: int = 0
     matched: int = 0
@@ -109,7 +110,7 @@ class Act(CommandBase, frozen=True, gc=False):
     action: Action
     jobs: Sequence[tuple[str, str | bytes]]
     common: str = ""
-    who: str = ""
+    who: OptionalName = ""
     operation: Progress = _NO_OPERATION
 
     def words(self) -> Sequence[Word]:
@@ -131,9 +132,9 @@ class OperationSet(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
 
     mode: Literal["start", "take", "finish"]
-    id: str
-    runner: str = ""
-    length_ms: int = 0
+    id: Name
+    runner: OptionalName = ""
+    length_ms: Milliseconds = 0
     detail: str = ""
 
     def words(self) -> Sequence[Word]:
@@ -194,8 +195,8 @@ class Operations(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "operations"
     reads: ClassVar[bool] = True
 
-    offset: int = 0
-    count: int = 25
+    offset: Whole = 0
+    count: Count = 25
 
     def words(self) -> Sequence[Word]:
         return (self.offset, self.count)
@@ -226,9 +227,9 @@ class OperationGet(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "operation_get"
     reads: ClassVar[bool] = True
 
-    id: str
-    offset: int = 0
-    count: int = 0
+    id: Name
+    offset: Whole = 0
+    count: Count = 0
 
     def words(self) -> Sequence[Word]:
         return (self.id, self.offset, self.count)
@@ -257,9 +258,9 @@ class Audited(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "audited"
     request_id_at: ClassVar[int] = 0
 
-    who: str
+    who: Name
     what: str
-    target: str
+    target: Name
     detail: str
     within: Command[Any]
 

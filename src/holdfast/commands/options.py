@@ -5,6 +5,17 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from holdfast.bounds import (
+    Losses,
+    Milliseconds,
+    Name,
+    OptionalName,
+    ParentJids,
+    Priority,
+    Retries,
+    TagNames,
+    ThrottleNames,
+)
 from holdfast.commands.base import CommandBase, Reply, Word, note_jids, raise_refusal, refusals_by_index
 from holdfast.commands.jobs import Mode, PutBase, budgets, list_pairs
 from holdfast.errors import Refused
@@ -12,10 +23,6 @@ from holdfast.ids import mint_jid
 
 MAX_WEIGHT: Final = 1024
 """The largest sum of `JobWithOptions.weight` in one call."""
-MAX_TAGS: Final = 64
-MAX_THROTTLES: Final = 16
-MAX_DEPENDS: Final = 450
-"""Of one job in one put; `depend` adds more."""
 
 
 class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
@@ -28,13 +35,13 @@ class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
     `trace`: the trace that the put belongs to, up to 1,024 bytes (code/tracing.py); it applies to this put only.
     """
 
-    tags: Sequence[str] | None = None
-    throttles: Sequence[str] = ()
-    depends: Sequence[str] = ()
-    backoff: str = ""
-    expires_ms: int = 0
-    limit_ms: int = 0
-    keep_ms: int | None = None
+    tags: TagNames | None = None
+    throttles: ThrottleNames = ()
+    depends: ParentJids = ()
+    backoff: OptionalName = ""
+    expires_ms: Milliseconds = 0
+    limit_ms: Milliseconds = 0
+    keep_ms: Milliseconds | None = None
     trace: str = ""
 
     def words(self) -> list[Word]:
@@ -56,9 +63,9 @@ class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
 class JobWithOptions(msgspec.Struct, frozen=True, gc=False):
     """One job of a `PutX`."""
 
-    klass: str
+    klass: Name
     data: bytes = b"{}"
-    jid: str = msgspec.field(default_factory=mint_jid)
+    jid: Name = msgspec.field(default_factory=mint_jid)
     options: ExtraOptions = ExtraOptions()
 
     def words(self) -> list[Word]:
@@ -77,13 +84,13 @@ class PutWithOptions(PutBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "put_x"
 
-    queue: str
+    queue: Name
     job: JobWithOptions
-    priority: int = 0
-    retries: int = 5
-    delay_ms: int = 0
+    priority: Priority = 0
+    retries: Retries = 5
+    delay_ms: Milliseconds = 0
     mode: Mode = "new"
-    max_losses: int | None = None
+    max_losses: Losses | None = None
 
     @property
     def jid(self) -> str:
@@ -115,13 +122,13 @@ class PutX(PutBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "put_x"
 
-    queue: str
+    queue: Name
     jobs: Sequence[JobWithOptions]
-    priority: int = 0
-    retries: int = 5
-    delay_ms: int = 0
+    priority: Priority = 0
+    retries: Retries = 5
+    delay_ms: Milliseconds = 0
     mode: Mode = "new"
-    max_losses: int | None = None
+    max_losses: Losses | None = None
 
     @property
     def generated_jids(self) -> Sequence[str]:

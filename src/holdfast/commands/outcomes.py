@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal
 
+from holdfast.bounds import Milliseconds, Name, Names, OptionalName
 from holdfast.commands.base import CommandBase, Reply, Word, raise_refusal
 from holdfast.commands.leases import Held, Lease
 from holdfast.errors import refusal
@@ -26,10 +27,10 @@ class Advance(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "advance"
     settles: ClassVar[bool] = True
 
-    worker: str
-    next_queue: str
+    worker: Name
+    next_queue: Name
     job: Held
-    delay_ms: int = 0
+    delay_ms: Milliseconds = 0
     data: bytes = b""
 
     def words(self) -> Sequence[Word]:
@@ -51,10 +52,10 @@ class Retry(CommandBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "retry"
 
-    worker: str
+    worker: Name
     job: Held
-    delay_ms: int = 0
-    group: str = ""
+    delay_ms: Milliseconds = 0
+    group: OptionalName = ""
     message: str = ""
     data: bytes = b""
     lines: Sequence[str] = ()
@@ -79,9 +80,9 @@ class Fail(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "fail"
     settles: ClassVar[bool] = True
 
-    worker: str
+    worker: Name
     job: Held
-    group: str
+    group: Name
     message: str = ""
     data: bytes = b""
     lines: Sequence[str] = ()
@@ -129,7 +130,7 @@ class Release(CommandBase, frozen=True, gc=False):
     leases: Sequence[Lease]
     how: HowReleased
     cause: str = ""
-    group: str = ""
+    group: OptionalName = ""
 
     def words(self) -> Sequence[Word]:
         leases = [word for lease in self.leases for word in (lease.worker, lease.jid, lease.token)]
@@ -148,7 +149,7 @@ class Timeout(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "timeout"
     request_id_at: ClassVar[int] = 0
 
-    jids: Sequence[str]
+    jids: Names
 
     def words(self) -> Sequence[Word]:
         return tuple(self.jids)

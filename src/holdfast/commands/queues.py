@@ -5,6 +5,7 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
+from holdfast.bounds import Count, Losses, Maximum, Milliseconds, Name, Names, OptionalName, Whole, limits
 from holdfast.commands.base import CommandBase, Reply, Word, seen_words
 from holdfast.models import Counts, JobFacts, Stats, text
 
@@ -15,7 +16,7 @@ class CountQueues(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "counts"
     reads: ClassVar[bool] = True
 
-    queues: Sequence[str] = ()
+    queues: Names = ()
 
     def words(self) -> Sequence[Word]:
         return tuple(self.queues)
@@ -30,9 +31,9 @@ class Peek(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "peek"
     reads: ClassVar[bool] = True
 
-    queue: str
-    offset: int = 0
-    count: int = 1
+    queue: Name
+    offset: Whole = 0
+    count: Count = 1
 
     def words(self) -> Sequence[Word]:
         return (self.queue, self.offset, self.count)
@@ -60,8 +61,8 @@ class GetStats(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "stats"
     reads: ClassVar[bool] = True
 
-    queue: str
-    day_ms: int = 0
+    queue: Name
+    day_ms: Milliseconds = 0
 
     def words(self) -> Sequence[Word]:
         return (self.queue, self.day_ms)
@@ -79,11 +80,11 @@ class Pause(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "pause"
     request_id_at: ClassVar[int] = 0
 
-    queues: Sequence[str]
+    queues: Names
     on: bool = True
-    who: str = ""
+    who: OptionalName = ""
     why: str = ""
-    length_ms: int = 0
+    length_ms: Milliseconds = 0
 
     def words(self) -> Sequence[Word]:
         return (1 if self.on else 0, self.who, self.why, self.length_ms, *self.queues)
@@ -102,7 +103,7 @@ class QueueForget(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "queue_forget"
     request_id_at: ClassVar[int] = 0
 
-    queues: Sequence[str]
+    queues: Names
 
     def words(self) -> Sequence[Word]:
         return tuple(self.queues)
@@ -137,7 +138,7 @@ class ThrottleGet(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "throttle_get"
     reads: ClassVar[bool] = True
 
-    name: str
+    name: Name
 
     def words(self) -> Sequence[Word]:
         return (self.name,)
@@ -157,9 +158,9 @@ class ThrottleSet(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    name: str
-    maximum: int | None
-    expires_ms: int = 0
+    name: Name
+    maximum: Maximum | None
+    expires_ms: Milliseconds = 0
     seen: int | None = None
 
     def words(self) -> Sequence[Word]:
@@ -176,7 +177,7 @@ class ThrottleDelete(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "throttle_delete"
     request_id_at: ClassVar[int] = 0
 
-    name: str
+    name: Name
 
     def words(self) -> Sequence[Word]:
         return (self.name,)
@@ -195,8 +196,8 @@ class ThrottleRelease(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "throttle_release"
     request_id_at: ClassVar[int] = 0
 
-    name: str
-    jids: Sequence[str]
+    name: Name
+    jids: Names
 
     def words(self) -> Sequence[Word]:
         return (self.name, *self.jids)
@@ -215,7 +216,7 @@ class ThrottleNames(CommandBase, frozen=True, gc=False):
     reads: ClassVar[bool] = True
 
     cursor: str = "0"
-    count: int = 100
+    count: Count = 100
 
     def words(self) -> Sequence[Word]:
         return (self.cursor, self.count)
@@ -225,7 +226,7 @@ class ThrottleNames(CommandBase, frozen=True, gc=False):
 
 
 QueueOption = Literal["max-waiting", "max-losses"]
-BOUNDS: Final = {"max-waiting": (1, 4_294_967_295), "max-losses": (0, 254)}
+BOUNDS: Final = {"max-waiting": (1, limits(Maximum)[1]), "max-losses": limits(Losses)}
 
 
 class QueueSet(CommandBase, frozen=True, gc=False):
@@ -241,9 +242,9 @@ class QueueSet(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    queue: str
+    queue: Name
     option: QueueOption
-    value: int | None
+    value: Whole | None
     seen: int | Literal[""] | None = None
 
     def words(self) -> Sequence[Word]:
@@ -260,7 +261,7 @@ class QueueGet(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "queue_get"
     reads: ClassVar[bool] = True
 
-    queue: str
+    queue: Name
 
     def words(self) -> Sequence[Word]:
         return (self.queue,)

@@ -5,6 +5,18 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from holdfast.bounds import (
+    Backlog,
+    Losses,
+    Milliseconds,
+    Name,
+    Names,
+    Offset,
+    OptionalName,
+    Priority,
+    Retries,
+    ThrottleNames,
+)
 from holdfast.commands.attributes import Tag
 from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.commands.jobs import budgets
@@ -104,18 +116,18 @@ class Recur(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    queue: str
-    klass: str
-    interval_ms: int
+    queue: Name
+    klass: Name
+    interval_ms: Milliseconds
     data: bytes = b"{}"
-    jid: str = msgspec.field(default_factory=mint_jid)
-    offset_ms: int = 0
-    priority: int = 0
-    retries: int = 0
-    backlog: int = 0
+    jid: Name = msgspec.field(default_factory=mint_jid)
+    offset_ms: Offset = 0
+    priority: Priority = 0
+    retries: Retries = 0
+    backlog: Backlog = 0
     options: ExtraOptions = ExtraOptions()
     keeps_time: bool = False
-    max_losses: int | None = None
+    max_losses: Losses | None = None
 
     def words(self) -> Sequence[Word]:
         return (
@@ -142,7 +154,7 @@ class RecurGet(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "recur_get"
     reads: ClassVar[bool] = True
 
-    jids: Sequence[str]
+    jids: Names
 
     def words(self) -> Sequence[Word]:
         return tuple(self.jids)
@@ -162,15 +174,15 @@ class RecurUpdate(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    jid: str
-    priority: int | None = None
-    retries: int | None = None
-    interval_ms: int | None = None
+    jid: Name
+    priority: Priority | None = None
+    retries: Retries | None = None
+    interval_ms: Milliseconds | None = None
     data: bytes | None = None
-    klass: str | None = None
-    backlog: int | None = None
-    queue: str | None = None
-    throttles: Sequence[str] | None = None
+    klass: OptionalName | None = None
+    backlog: Backlog | None = None
+    queue: OptionalName | None = None
+    throttles: ThrottleNames | None = None
 
     def words(self) -> Sequence[Word]:
         words: list[Word] = [self.jid]
@@ -215,9 +227,9 @@ class RecurPause(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "recur_pause"
     request_id_at: ClassVar[int] = 0
 
-    jid: str
+    jid: Name
     on: bool = True
-    who: str = ""
+    who: OptionalName = ""
     why: str = ""
 
     def words(self) -> Sequence[Word]:
@@ -237,7 +249,7 @@ class RecurRun(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    jid: str
+    jid: Name
 
     def words(self) -> Sequence[Word]:
         return (self.jid,)
@@ -255,7 +267,7 @@ class RecurCancel(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "recur_cancel"
     request_id_at: ClassVar[int] = 0
 
-    jids: Sequence[str]
+    jids: Names
 
     def words(self) -> Sequence[Word]:
         return tuple(self.jids)

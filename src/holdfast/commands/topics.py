@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
+from holdfast.bounds import Limit, Milliseconds, Name, Names
 from holdfast.codecs import decode
 from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models.job import text
@@ -84,7 +85,7 @@ class TopicPut(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
-    topic: str
+    topic: Name
     how: How
     messages: Sequence[Word]
 
@@ -105,10 +106,10 @@ class TopicReserve(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "topic_reserve"
     request_id_at: ClassVar[int] = 0
 
-    topic: str
-    ttr_ms: int
-    max_ms: int | None = None
-    limit: int = 1
+    topic: Name
+    ttr_ms: Milliseconds
+    max_ms: Milliseconds | None = None
+    limit: Limit = 1
     mode: int = 0
 
     def words(self) -> Sequence[Word]:
@@ -129,9 +130,9 @@ class TopicPull(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "topic_pull"
     request_id_at: ClassVar[int] = 0
 
-    topic: str
-    max_ms: int | None = None
-    limit: int = 1
+    topic: Name
+    max_ms: Milliseconds | None = None
+    limit: Limit = 1
 
     def words(self) -> Sequence[Word]:
         return (self.topic, self.limit, _max(self.max_ms))
@@ -150,10 +151,10 @@ class TopicRelease(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "topic_release"
     request_id_at: ClassVar[int] = 0
 
-    topic: str
+    topic: Name
     held: Sequence[tuple[str, int | None]]
     how: How | Literal["done"] = "done"
-    when_ms: int = 0
+    when_ms: Milliseconds = 0
 
     def words(self) -> Sequence[Word]:
         pairs = [word for id, deadline in self.held for word in (id, "" if deadline is None else deadline)]
@@ -172,10 +173,10 @@ class TopicReschedule(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "topic_reschedule"
     request_id_at: ClassVar[int] = 0
 
-    topic: str
-    ids: Sequence[str]
+    topic: Name
+    ids: Names
     how: How
-    when_ms: int
+    when_ms: Milliseconds
 
     def words(self) -> Sequence[Word]:
         return (self.topic, self.how, self.when_ms, *self.ids)
@@ -190,8 +191,8 @@ class TopicDelete(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "topic_delete"
     request_id_at: ClassVar[int] = 0
 
-    topic: str
-    ids: Sequence[str]
+    topic: Name
+    ids: Names
 
     def words(self) -> Sequence[Word]:
         return (self.topic, *self.ids)
@@ -209,9 +210,9 @@ class TopicRequeue(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "topic_requeue"
     request_id_at: ClassVar[int] = 0
 
-    topic: str
-    max_ms: int | None = None
-    limit: int = MAX_MOVED
+    topic: Name
+    max_ms: Milliseconds | None = None
+    limit: Limit = MAX_MOVED
 
     def words(self) -> Sequence[Word]:
         return (self.topic, _max(self.max_ms), self.limit)
@@ -226,8 +227,8 @@ class TopicGet(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "topic_get"
     reads: ClassVar[bool] = True
 
-    topic: str
-    ids: Sequence[str]
+    topic: Name
+    ids: Names
 
     def words(self) -> Sequence[Word]:
         return (self.topic, *self.ids)
@@ -245,7 +246,7 @@ class CountTopics(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "topic_counts"
     reads: ClassVar[bool] = True
 
-    topics: Sequence[str]
+    topics: Names
 
     def words(self) -> Sequence[Word]:
         return tuple(self.topics)

@@ -5,6 +5,7 @@ from typing import ClassVar, Final, Literal, cast
 
 import msgspec
 
+from holdfast.bounds import Count, Milliseconds, Name, Names, OptionalName
 from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models import text
 
@@ -51,10 +52,10 @@ class ListSet(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "list"
     reads: ClassVar[bool] = True
 
-    set: str
-    name: str = ""
+    set: Name
+    name: OptionalName = ""
     after: Cursor | None = None
-    count: int = 100
+    count: Count = 100
     direction: Direction = ""
 
     def words(self) -> Sequence[Word]:
@@ -114,8 +115,8 @@ class Minutes(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "minutes"
     reads: ClassVar[bool] = True
 
-    queue: str
-    since_ms: int = 0
+    queue: Name
+    since_ms: Milliseconds = 0
 
     def words(self) -> Sequence[Word]:
         return (self.queue, self.since_ms)
@@ -132,7 +133,7 @@ class Tick(CommandBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "tick"
 
-    queues: Sequence[str]
+    queues: Names
 
     def words(self) -> Sequence[Word]:
         return tuple(self.queues)
@@ -151,7 +152,7 @@ class Explain(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "explain"
     reads: ClassVar[bool] = True
 
-    jid: str
+    jid: Name
 
     def words(self) -> Sequence[Word]:
         return (self.jid,)

@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from holdfast.bounds import Count, Name, Names, OptionalName
 from holdfast.commands.base import CommandBase, Reply, Word
 from holdfast.models import text
 
@@ -20,7 +21,7 @@ class WorkerSeen(CommandBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "worker_seen"
 
-    worker: str
+    worker: Name
     facts: Mapping[str, str] = {}
 
     def words(self) -> Sequence[Word]:
@@ -49,7 +50,7 @@ class Workers(CommandBase, frozen=True, gc=False):
     reads: ClassVar[bool] = True
 
     after: tuple[str, str] = ("", "")
-    count: int = MAX_ROWS
+    count: Count = MAX_ROWS
 
     def words(self) -> Sequence[Word]:
         return (*self.after, self.count)
@@ -92,9 +93,9 @@ class WorkerJobs(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "worker_jobs"
     reads: ClassVar[bool] = True
 
-    worker: str = ""
+    worker: OptionalName = ""
     cursor: str = ""
-    count: int = MAX_LEASES
+    count: Count = MAX_LEASES
 
     def words(self) -> Sequence[Word]:
         return (self.worker, self.cursor, self.count)
@@ -115,7 +116,7 @@ class WorkerQuiet(CommandBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "worker_quiet"
 
-    worker: str
+    worker: Name
     on: bool = True
 
     def words(self) -> Sequence[Word]:
@@ -133,9 +134,9 @@ class WorkerAsk(CommandBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "worker_ask"
 
-    worker: str
-    jid: str
-    question: str
+    worker: Name
+    jid: Name
+    question: Name
 
     def words(self) -> Sequence[Word]:
         return (self.worker, self.jid, self.question)
@@ -152,7 +153,7 @@ class WorkerAnswer(CommandBase, frozen=True, gc=False):
 
     verb: ClassVar[str] = "worker_answer"
 
-    question: str
+    question: Name
     answer: bytes
 
     def words(self) -> Sequence[Word]:
@@ -168,7 +169,7 @@ class WorkerForget(CommandBase, frozen=True, gc=False):
     verb: ClassVar[str] = "worker_forget"
     request_id_at: ClassVar[int] = 0
 
-    workers: Sequence[str]
+    workers: Names
 
     def words(self) -> Sequence[Word]:
         return tuple(self.workers)

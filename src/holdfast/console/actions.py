@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeVar, get_args
 
 import msgspec
 
+from holdfast.bounds import Maximum
 from holdfast.client.config import set_command, unset_command
 from holdfast.client.workers import is_meant
 from holdfast.codecs import decode, encode_data
@@ -30,13 +31,13 @@ from holdfast.console.operation_spec import Spec, check_value, merged, patch_of
 from holdfast.console.queries import all_workers
 from holdfast.errors import CodecError, JobNotFound, Refused, UsageError, WrongState
 from holdfast.settings import (
+    check_bounded,
     check_each,
     check_milliseconds,
     check_name,
     check_names,
     check_text,
     check_throttle,
-    check_whole,
 )
 from holdfast.wire.plans import Plan, Planner
 
@@ -201,7 +202,7 @@ def set_throttle(who: str, id: str, maximum: int | None, seconds: float, seen: i
 
     `seen` is the maximum that it has to have, None for any.
     """
-    most = None if maximum is None else check_whole("maximum", maximum, 0, 4_294_967_295)
+    most = None if maximum is None else check_bounded("maximum", maximum, Maximum)
     ends = check_milliseconds("seconds", seconds)
     return by(
         who,

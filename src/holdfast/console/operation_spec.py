@@ -7,13 +7,14 @@ from typing import Any, Final, cast, get_args
 
 import msgspec
 
+from holdfast.bounds import MAX_DELAY, Priority, Retries
 from holdfast.codecs import decode
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import Action
 from holdfast.console.filters import Filter, parse
 from holdfast.console.search import STATES
 from holdfast.errors import CodecError, UsageError
-from holdfast.settings import check_name, check_whole
+from holdfast.settings import check_bounded, check_name, check_whole
 
 MOST_JOBS: Final = 1_000_000_000
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
@@ -119,7 +120,7 @@ def check_value(spec: Spec) -> None:
         raise UsageError(f"{spec.action} takes no value, got {spec.value!r:.80}")
 
 
-_LIMITS: Final = {"priority": (-4095, 4095), "retries": (0, 1000)}
+_BOUNDS: Final = {"priority": Priority, "retries": Retries}
 
 
 def _check_number(spec: Spec) -> None:
@@ -127,9 +128,9 @@ def _check_number(spec: Spec) -> None:
         number = float(spec.value)
     except ValueError:
         raise UsageError(f"{spec.action}: expected a number, got {spec.value!r:.80}") from None
-    if spec.action in _LIMITS:
-        check_whole(spec.action, int(number) if number.is_integer() else number, *_LIMITS[spec.action])
-    elif not 0 <= number <= 3_162_240_000:
+    if spec.action in _BOUNDS:
+        check_bounded(spec.action, int(number) if number.is_integer() else number, _BOUNDS[spec.action])
+    elif not 0 <= number <= MAX_DELAY:
         raise UsageError(f"delay: expected seconds from 0 to a hundred years, got {spec.value!r:.80}")
 
 

@@ -4,7 +4,7 @@ import msgspec
 
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod
 from holdfast.client.topics.messages import body_of, epoch_ms, moment_of
-from holdfast.client.topics.topic import SHORTEST, first, requeued, upto
+from holdfast.client.topics.topic import first, requeued, upto
 from holdfast.commands import Command
 from holdfast.commands.base import then
 from holdfast.commands.topics import (
@@ -24,7 +24,7 @@ from holdfast.commands.views import Cursor, ListSet
 from holdfast.console.actions import by
 from holdfast.console.namespace_queries import Place
 from holdfast.console.unknown import unknown
-from holdfast.settings import MAX_BATCH, check_milliseconds, check_name, check_names, check_whole
+from holdfast.settings import MAX_BATCH, SHORTEST, check_milliseconds, check_name, check_names, check_whole
 from holdfast.wire.plans import Plan, Planner, in_slices
 
 

@@ -18,7 +18,7 @@ VERSION = f"{release.VERSION}.dev"
 AT_ONCE = frozenset(
     f"{folder}.{name}"
     for folder, names in {
-        "base": "refuse bits keys order record root text batch",
+        "base": "bounds refuse bits keys order record root text batch",
         "nouns": "queue state stats grant touched_jobs replay retention completed event throttle lease job days series minutes tally"
         " worker due timer settings index",
         "verbs": "put pop complete heartbeat",

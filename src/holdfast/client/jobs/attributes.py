@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypedDict, Unpack
 
+from holdfast.bounds import ParentJids, Retries, TagNames, ThrottleNames
 from holdfast.client.descriptors import AnyClient, CommandMethod
 from holdfast.client.jobs.callbacks import settling
 from holdfast.client.jobs.facts import JobView, Local, most_data
@@ -13,15 +14,14 @@ from holdfast.commands import Command
 from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track
 from holdfast.commands.base import then
 from holdfast.commands.jobs import Move
-from holdfast.commands.options import MAX_DEPENDS, MAX_TAGS, MAX_THROTTLES
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import (
     MAX_BATCH,
-    MAX_RETRIES,
     MAX_WHOLE,
     Duration,
     HasJid,
+    check_bounded,
     check_each,
     check_jids,
     check_list,
@@ -216,8 +216,8 @@ def _moved(job: Any, queue: object, options: Mapping[str, object]) -> Move:
         job._sent_data if data is None else encode_data(data, most_data(job._client)),
         check_priority(given["priority"]) if "priority" in given else None,
         check_name("klass", job.klass_name) if JobView.klass_name.differs(job) else "",
-        None if retries is None else check_whole("retries", retries, 0, MAX_RETRIES),
-        check_names("tags", given["tags"], MAX_TAGS) if "tags" in given else None,
-        None if throttles is None else check_names("throttles", throttles, MAX_THROTTLES),
-        check_jids("depends", given.get("depends", ()), MAX_DEPENDS),
+        None if retries is None else check_bounded("retries", retries, Retries),
+        check_names("tags", given["tags"], TagNames) if "tags" in given else None,
+        None if throttles is None else check_names("throttles", throttles, ThrottleNames),
+        check_jids("depends", given.get("depends", ()), ParentJids),
     )

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from time import time
 from typing import Any, Final, TypedDict, cast, get_args
 
+from holdfast.bounds import Retries, limits
 from holdfast.client.descriptors import PlanProperty
 from holdfast.client.jobs.facts import JobView, most_data
 from holdfast.codecs import encode_data
@@ -13,8 +14,8 @@ from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.models import JobFacts, State, text
 from holdfast.settings import (
-    MAX_RETRIES,
     MAX_WHOLE,
+    check_bounded,
     check_list,
     check_milliseconds,
     check_name,
@@ -63,7 +64,7 @@ def made_facts(client: object, jid: object, klass: object, parts: Mapping[str, A
         if part not in _PARTS:
             raise unknown_option("Job", part, _PARTS)
     state, retries = parts.get("state", "waiting"), parts.get("retries", 5)
-    check_whole("retries", retries, 0, MAX_RETRIES)
+    check_bounded("retries", retries, Retries)
     if state not in get_args(State):
         raise UsageError(f"state must be one of {', '.join(get_args(State))}, not {state!r}")
     return JobFacts(
@@ -76,7 +77,7 @@ def made_facts(client: object, jid: object, klass: object, parts: Mapping[str, A
         state=state,
         priority=check_whole("priority", parts.get("priority", 0), -MAX_WHOLE, MAX_WHOLE),
         retries=retries,
-        remaining=check_whole("remaining", parts.get("remaining", retries), -1, MAX_RETRIES),
+        remaining=check_whole("remaining", parts.get("remaining", retries), -1, limits(Retries)[1]),
         expires_ms=check_milliseconds("expires", parts.get("expires", 0), 0, 2**43),
         dependencies=tuple(_texts("dependencies", parts)),
         dependents=tuple(_texts("dependents", parts)),

@@ -15,7 +15,7 @@ from typing import Any, Final
 from holdfast.client.descriptors import AnyClient, CommandMethod, Named, PlanMethod, PlanProperty, StepMethod
 from holdfast.client.tables import listed
 from holdfast.client.topics.messages import body_of, epoch_ms
-from holdfast.client.topics.topic import SHORTEST, make_release, make_reserve, requeued, upto
+from holdfast.client.topics.topic import make_release, make_reserve, requeued, upto
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.base import then
@@ -32,7 +32,7 @@ from holdfast.commands.topics import (
 )
 from holdfast.errors import UsageError
 from holdfast.models.job import text
-from holdfast.settings import check_callable, check_name, check_seconds
+from holdfast.settings import SHORTEST, check_callable, check_name, check_seconds
 from holdfast.wire.exchange import final_error
 from holdfast.wire.plans import Call, ErrorReply, Plan, Planner, Replies, in_slices
 from holdfast.wire.repeat import RetryTimer, send_until_done

@@ -44,12 +44,11 @@ from holdfast.commands.topics import (
 )
 from holdfast.commands.views import OF_TOPICS, Cursor, Direction, ListSet
 from holdfast.errors import UsageError
-from holdfast.settings import MAX_BATCH, MAX_WHOLE, check_milliseconds, check_name, check_whole
+from holdfast.settings import MAX_BATCH, MAX_WHOLE, SHORTEST, check_milliseconds, check_name, check_whole
 from holdfast.wire.plans import Plan, Planner, in_slices
 
 T = TypeVar("T")
 
-SHORTEST: Final = 0.001
 MAX_BYTES: Final = 1 << 20
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Raw
 
+from holdfast.bounds import Name
 from holdfast.client.config import set_command, unset_command
 from holdfast.commands import Command
 from holdfast.commands.dependencies import FollowUp
@@ -19,7 +20,6 @@ from holdfast.web.gateway.fields import (
     JID,
     KEEP,
     Field,
-    Name,
     Part,
     Seconds,
     constant,

@@ -12,41 +12,21 @@ from typing import Annotated, Any, Final, NamedTuple, Union, cast, get_args, get
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
+from holdfast.bounds import MAX_DELAY, Name, OptionalName, Whole, meta
 from holdfast.code.job_options import RESULT_KEEP, backoff_words
 from holdfast.codecs import MAX_DATA_CAP, encode_data
 from holdfast.commands.leases import Done, Held, Lease
-from holdfast.commands.options import MAX_DEPENDS, MAX_TAGS, MAX_THROTTLES, ExtraOptions, JobWithOptions
+from holdfast.commands.options import ExtraOptions, JobWithOptions
 from holdfast.ids import mint_jid
 from holdfast.settings import check_name
 
 Value = Callable[[Any], object]
 """Reads the value of a field of a command from a request."""
 
-LONGEST: Final = 3_162_240_000.0
-"""Seconds that fit into a record: a hundred years."""
 _MOST: Final = 512
-_WHOLE: Final = 2**53 - 1
-
-Name = Annotated[
-    str, Meta(min_length=1, max_length=200, extra_json_schema={"pattern": r"^[^\x00-\x1f\x7f-\x9f]+$"})
-]
-Optional = Annotated[str, Meta(max_length=200)]
 Data = Raw | UnsetType
-Seconds = Annotated[float, Meta(ge=0, le=LONGEST)]
+Seconds = Annotated[float, Meta(ge=0, le=MAX_DELAY)]
 Backoff = float | str | dict[str, float | str]
-
-_TEXTS: Final = frozenset(
-    ("message", "note", "why", "cause", "value", "detail", "wants", "cursor", "before", "trace", "common", "what")
-)  # fmt: skip
-"""Fields that are text; all other ones that are str are names."""
-_BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
-    "priority": (-4095, 4095), "retries": (0, 1000), "max_losses": (0, 254), "token": (0, _WHOLE), "limit": (1, 1000),
-    "count": (0, 10_000), "offset": (0, _WHOLE), "least": (0, _WHOLE), "backlog": (0, 1_000_000), "maximum": (0, 2**32 - 1),
-    "ttl": (0, 86_400), "progress": (0, 1), "value": (0, _WHOLE), "offset_ms": (-LONGEST, LONGEST),
-}  # fmt: skip
-_LINES: Final = ("lines", "rules")
-"""Lists of text; all other ones are of names."""
-_LENGTHS: Final[Mapping[str, int]] = {"tags": MAX_TAGS, "throttles": MAX_THROTTLES, "depends": MAX_DEPENDS}
 ALIASES: Final[Mapping[str, str]] = {"limit_ms": "timeout", "max_ms": "max", "leases": "jobs"}
 """The names of fields here where they are not those of the command without `_ms`."""
 
@@ -127,7 +107,7 @@ def _part(field: msgspec.structs.FieldInfo) -> Part:
         return list_of(ALIASES.get(name, name), cast("type[msgspec.Struct]", element))
     if bytes in (kind, *get_args(kind)):
         return _data(field)
-    if name.endswith("_ms") and int in (kind, *get_args(kind)):
+    if name.endswith("_ms"):
         return _time(field)
     return _plain(field)
 
@@ -136,7 +116,7 @@ def _lease_of(request: Any) -> Lease:
     return Lease(check_name("jid", request.jid), request.token, getattr(request, "worker", ""))
 
 
-_LEASE: Final = Part((Field("jid", Name), Field("token", Annotated[int, Meta(ge=0, le=_WHOLE)])), _lease_of)
+_LEASE: Final = Part((Field("jid", Name), Field("token", Whole)), _lease_of)
 
 
 def flattened(kind: type[msgspec.Struct], special: Mapping[str, Part] = NO_SPECIAL) -> Part:
@@ -192,8 +172,8 @@ def _time(field: msgspec.structs.FieldInfo) -> Part:
     name = ALIASES.get(field.encode_name, field.encode_name.removesuffix("_ms"))
     if name == "keep" and field.default == 0:
         return KEEP
-    low, high = _BOUNDS.get(field.encode_name, (0.0, LONGEST))
-    kind: Any = Annotated[float, Meta(ge=low, le=high)]
+    bounds = meta(_without_none(field.type))
+    kind: Any = Annotated[float, Meta(ge=_in_seconds(bounds.ge), le=_in_seconds(bounds.le))]
     default: Any = field.default
 
     def value(request: Any) -> object:
@@ -210,15 +190,16 @@ def _time(field: msgspec.structs.FieldInfo) -> Part:
 
 
 def _plain(field: msgspec.structs.FieldInfo) -> Part:
-    name, kind = field.encode_name, _typed(field.encode_name, field.type, field.required)
+    name, kind = field.encode_name, _as_json(field.type)
+    inner = _without_none(field.type)
     default: Any = field.default
     if field.default_factory is not msgspec.NODEFAULT:
         default = msgspec.field(default_factory=field.default_factory)
     elif default == () and get_origin(field.type) is not tuple:
         default = _EMPTY_LIST
-    if field.type is str and name not in _TEXTS:
+    if inner in (Name, OptionalName) and NoneType not in get_args(field.type):
         return Part((Field(name, kind, default),), _name(name))
-    if Sequence[str] in (field.type, *get_args(field.type)) and name not in _LINES:
+    if _element(inner) is Name:
         return Part((Field(name, kind, default),), _names(name))
     return same(Field(name, kind, default))
 
@@ -239,26 +220,34 @@ def _names(name: str) -> Value:
     return value
 
 
-def _typed(name: str, kind: Any, required: bool) -> Any:
-    """Return the type of a field in a request: names and numbers with their limits, lists for sequences."""
-    if _is_union(kind):
-        found = _typed(name, next(one for one in get_args(kind) if one is not NoneType), required)
-        return found | None if NoneType in get_args(kind) else kind
-    if kind is str:
-        return str if name in _TEXTS else Name if required else Optional
+def _as_json(kind: Any) -> Any:
+    """Return the type of a field in a request: lists for sequences, objects for mappings."""
+    if NoneType in get_args(kind):
+        inner = _without_none(kind)
+        return kind if _is_union(inner) else _as_json(inner) | None
+    if get_origin(kind) is Annotated:
+        inner = _as_json(get_args(kind)[0])
+        return Annotated[inner, meta(kind)]
     if get_origin(kind) is Sequence:
-        if get_args(kind) == (str,) and name not in _LINES:
-            return Annotated[list[Name], Meta(max_length=_LENGTHS.get(name, _MOST))]
         return list[get_args(kind)]  # type: ignore[misc]
-    if get_origin(kind) is Mapping:
-        return dict[str, str]
-    if kind in (int, float) and name in _BOUNDS:
-        low, high = _BOUNDS[name]
-        return Annotated[kind, Meta(ge=low, le=high)]
-    return kind
+    return dict[str, str] if get_origin(kind) is Mapping else kind
+
+
+def _without_none(kind: Any) -> Any:
+    """Return a type without its None: what is left of it if that is one type."""
+    if not _is_union(kind):
+        return kind
+    left = [one for one in get_args(kind) if one is not NoneType]
+    return left[0] if len(left) == 1 else kind
+
+
+def _in_seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
 
 
 def _element(kind: Any) -> object:
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
     return get_args(kind)[0] if get_origin(kind) is Sequence else None
 
 

@@ -1,7 +1,8 @@
 -- batch: what holds for the many jobs of one call, and for the many entries of a set.
+local bounds = require("base.bounds")
 local M = {}
 
-M.LIMIT = 512 -- jobs of one native call
+M.LIMIT = bounds.BATCH -- jobs of one native call
 local SENT = 4000 -- values that one command takes from a list
 
 -- Runs a command on a key with all values of a list, which may be a long one.

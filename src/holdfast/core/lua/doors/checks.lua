@@ -1,16 +1,14 @@
 -- checks: the limits that hold for every caller of the native door. They come
 -- before anything is written.
 local batch = require("base.batch")
+local bounds = require("base.bounds")
 local refuse = require("base.refuse")
 local text = require("base.text")
 local settings = require("nouns.settings")
 local M = {}
 
 local MOST_KNOWN = 4000
-M.LONGEST_NAME, M.HIGHEST, M.MOST_RETRIES, M.MOST_LOSSES = 200, 4095, 1000, 254
-local WHOLE = 9007199254740991 -- the largest whole number a double is sure of
-local LONGEST = 3162240000000 -- a hundred years in ms: what is later does not fit into a record
-local LONGEST_LEASE = 86400000
+local LONGEST_NAME, HIGHEST, WHOLE, CENTURY = bounds.NAME, bounds.PRIORITY, bounds.WHOLE, bounds.CENTURY
 local LONGEST_BODY, LONGEST_SEEN = 67108864, 200 -- bytes
 local MODES = { ["0"] = true, ["1"] = true, ["2"] = true, ["3"] = true }
 
@@ -48,16 +46,16 @@ function M.time(args, i, what)
 end
 
 -- How long to wait or to keep, in ms.
-function M.span(args, i, what) return M.number(args, i, what, 0, LONGEST) end
+function M.span(args, i, what) return M.number(args, i, what, 0, CENTURY) end
 
 -- The length of a lease in ms, 0 for the queue's own.
-function M.lease(args, i) return M.number(args, i, "lease", 0, LONGEST_LEASE) end
+function M.lease(args, i) return M.number(args, i, "lease", 0, bounds.LEASE) end
 
 -- Any name: a jid, for one.
 function M.name(args, i, what)
   local given = args[i]
   -- The first look is the quick one, for minted jids.
-  if given and #given <= M.LONGEST_NAME and (find(given, "^%w+$") or text.is_clean(given)) then return given end
+  if given and #given <= LONGEST_NAME and (find(given, "^%w+$") or text.is_clean(given)) then return given end
   M.bad(what .. " is not a name of 1 to 200 bytes of UTF-8 without control characters")
 end
 
@@ -136,7 +134,7 @@ end
 function M.done(args, first)
   local last = M.groups(args, first, 5)
   for i = first + 3, last, 5 do
-    if args[i] ~= "0" then M.number(args, i, "keep", 1, LONGEST) end
+    if args[i] ~= "0" then M.number(args, i, "keep", 1, CENTURY) end
     M.body(args, i - 1)
     M.body(args, i + 1)
   end
@@ -151,11 +149,11 @@ function M.retries(args, i)
   local both = budgets[given]
   if both then return both[1], both[2] end
   if not given or whole[given] or not find(given, "/", 1, true) then
-    return M.number(args, i, "retries", 0, M.MOST_RETRIES), nil
+    return M.number(args, i, "retries", 0, bounds.RETRIES), nil
   end
   both = { match(given, "^(%d*)/(.*)$") }
-  both[1] = M.number(both, 1, "retries", 0, M.MOST_RETRIES)
-  both[2] = M.number(both, 2, "losses", 0, M.MOST_LOSSES)
+  both[1] = M.number(both, 1, "retries", 0, bounds.RETRIES)
+  both[2] = M.number(both, 2, "losses", 0, bounds.LOSSES)
   if budgets_known >= MOST_KNOWN then budgets, budgets_known = {}, 0 end
   budgets[given], budgets_known = both, budgets_known + 1
   return both[1], both[2]
@@ -164,8 +162,8 @@ end
 -- Where a job goes, in args[i …]: queue, priority, retries, delay in ms, losses.
 function M.placing(args, i)
   local retries, losses = M.retries(args, i + 2)
-  return M.word(args, i, "queue"), M.number(args, i + 1, "priority", -M.HIGHEST, M.HIGHEST),
-    retries, M.number(args, i + 3, "delay", 0, LONGEST), losses
+  return M.word(args, i, "queue"), M.number(args, i + 1, "priority", -HIGHEST, HIGHEST),
+    retries, M.number(args, i + 3, "delay", 0, CENTURY), losses
 end
 
 -- Checks that args[first ...] are at most `most` (512) names. Returns the last index.

@@ -1,4 +1,5 @@
 -- ids: words that are no plain names and numbers.
+local bounds = require("base.bounds")
 local text = require("base.text")
 local checks = require("doors.checks")
 local M = {}
@@ -11,7 +12,7 @@ function M.throttle(args, i)
   local given = args[i]
   if not given or sub(given, 1, #OWN) ~= OWN then return checks.name(args, i, "throttle") end
   local queue = sub(given, #OWN + 1)
-  if #queue <= checks.LONGEST_NAME and text.is_clean(queue) then return given end
+  if #queue <= bounds.NAME and text.is_clean(queue) then return given end
   checks.bad("throttle is not ql:q: and the name of a queue")
 end
 

@@ -1,6 +1,7 @@
 -- native_console: the native door's rows for operators who look for jobs and change many of them.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
+local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local requests = require("doors.requests")
@@ -9,7 +10,7 @@ local act = require("verbs.act")
 local list = require("verbs.list")
 local scan = require("verbs.scan")
 
-local MOST, MOST_CHANGED, MOST_SHOWN, LONGEST_SPEC = 512, 256, 64, 16384
+local MOST, MOST_CHANGED, MOST_SHOWN, LONGEST_SPEC = bounds.BATCH, 256, 64, 16384
 local MOST_KEPT = 131072 -- bytes of a reply that is kept for a repeat: all replies to an act are shorter
 local DIGEST = 40 -- letters of a SHA-1
 local NO_JOBS = {
@@ -26,8 +27,8 @@ local VALUES = {
   retry = function(value) optional({ value }, 1, "queue") end,
   fail = function(value) optional({ value }, 1, "queue") end,
   move = function(value) optional({ value }, 1, "queue") end,
-  priority = function(value) number({ value }, 1, "priority", -checks.HIGHEST, checks.HIGHEST) end,
-  retries = function(value) number({ value }, 1, "retries", 0, checks.MOST_RETRIES) end,
+  priority = function(value) number({ value }, 1, "priority", -bounds.PRIORITY, bounds.PRIORITY) end,
+  retries = function(value) number({ value }, 1, "retries", 0, bounds.RETRIES) end,
   delay = function(value) checks.span({ value }, 1, "delay") end,
   data = function(value)
     if #value <= DIGEST or not find(sub(value, 1, DIGEST), "^%x+$") then bad("the SHA-1 of the old data is missing") end

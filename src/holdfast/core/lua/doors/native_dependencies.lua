@@ -1,6 +1,7 @@
 -- native_dependencies: the native door's rows for jobs that wait for others.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
+local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local requests = require("doors.requests")
 local put_options = require("doors.put_options")
@@ -8,7 +9,7 @@ local dependency = require("nouns.dependency")
 local complete_x = require("verbs.complete_x")
 local depend = require("verbs.depend")
 
-local MOST = 512
+local MOST = bounds.BATCH
 local MODES = { add = true, remove = true, all = true }
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 

@@ -1,6 +1,7 @@
 -- native_jobs: the native door's rows for what people attach to jobs.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
+local bounds = require("base.bounds")
 local text = require("base.text")
 local checks = require("doors.checks")
 local requests = require("doors.requests")
@@ -9,7 +10,7 @@ local report = require("verbs.report")
 local tag = require("verbs.tag")
 local track = require("verbs.track")
 
-local PAGE, LONGEST_NOTE = 10000, 16384
+local PAGE, LONGEST_NOTE = bounds.COUNT, 16384
 local ADDS, READS = {}, { "no-writes" }
 local name, names, number, time = checks.name, checks.names, checks.number, checks.time
 

@@ -1,16 +1,17 @@
 -- native_kinds: the kinds of words that commands of the reqless protocol are made of, and what
 -- a native root takes of each. What is unreadable is left to the command, which refuses it.
+local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local dependency = require("nouns.dependency")
 local arguments = require("doors.protocol.arguments")
 local M = {}
 
-local DEEPEST, LONGEST_NOTE, LONGEST_ARGUMENT, MOST_BACKLOG = 100, 16384, 256, 1000000
+local DEEPEST, LONGEST_NOTE, LONGEST_ARGUMENT = 100, 16384, 256
 local MOST_PATTERNS = 65536 -- bytes
-local LONGEST = 3162240000 -- a hundred years in s
+local LONGEST = bounds.CENTURY / 1000 -- s
 local LONGEST_TEMPLATE = 180 -- bytes: its jobs are named after it, with a number
-local MOST_COUNT, MOST_UNFAILED, MOST_LIMIT = 512, 200, 4294967295
+local MOST_COUNT, MOST_UNFAILED, MOST_LIMIT = bounds.BATCH, 200, bounds.MAXIMUM
 local bad, name, number, text = checks.bad, checks.name, checks.number, checks.text
 
 -- Whether JSON nests deeper than it may. Few brackets need no closer look.
@@ -91,9 +92,9 @@ M.KINDS = {
     if not value or value > 0 then number(args, i, "limit", 1, MOST_UNFAILED) end
   end,
   maximum = function(args, i) number(args, i, "maximum", 0, MOST_LIMIT) end,
-  priority = function(args, i) number(args, i, "priority", -checks.HIGHEST, checks.HIGHEST) end,
-  retries = function(args, i) number(args, i, "retries", 0, checks.MOST_RETRIES) end,
-  backlog = function(args, i) number(args, i, "backlog", 0, MOST_BACKLOG) end,
+  priority = function(args, i) number(args, i, "priority", -bounds.PRIORITY, bounds.PRIORITY) end,
+  retries = function(args, i) number(args, i, "retries", 0, bounds.RETRIES) end,
+  backlog = function(args, i) number(args, i, "backlog", 0, bounds.BACKLOG) end,
   tags = function(args, i) list(args, i, "tags", 64, name) end,
   throttles = function(args, i) list(args, i, "throttles", 16, ids.throttle) end,
   depends = function(args, i) list(args, i, "depends", dependency.MOST, name) end,

@@ -1,6 +1,7 @@
 -- native_lists: the native door's rows for reading sets page by page, and for failed jobs.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
+local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local requests = require("doors.requests")
@@ -9,7 +10,7 @@ local inspect = require("verbs.inspect")
 local list = require("verbs.list")
 local unfail = require("verbs.unfail")
 
-local MOST, MOST_GROUPS, MOST_UNFAILED = 512, 200, 200 -- the last two cost more each
+local MOST, MOST_GROUPS, MOST_UNFAILED = bounds.BATCH, 200, 200 -- the last two cost more each
 local ADDS, READS = {}, { "no-writes" }
 local NAMELESS = {
   completed = true, tracked = true, workers = true, versions = true, queues = true, topics = true,

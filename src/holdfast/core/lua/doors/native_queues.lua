@@ -1,6 +1,7 @@
 -- native_queues: the native door's rows for looking and for setting things.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
+local bounds = require("base.bounds")
 local keys = require("base.keys")
 local checks = require("doors.checks")
 local ids = require("doors.ids")
@@ -11,7 +12,7 @@ local inspect = require("verbs.inspect")
 local pause = require("verbs.pause")
 local stats = require("verbs.stats")
 
-local MOST = 512
+local MOST = bounds.BATCH
 local MOST_TICKED = 128
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 local name, names, number, time = checks.name, checks.names, checks.number, checks.time

@@ -1,14 +1,13 @@
 -- native_recurring: the native door's rows for recurring jobs.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
+local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local requests = require("doors.requests")
 local put_options = require("doors.put_options")
 local recur = require("verbs.recur")
 
-local MOST_BACKLOG = 1000000
 local LONGEST_NAME = 180 -- of a template: its jobs are named after it, with a number
-local YEARS = 3162240000000 -- a hundred of them, in ms
 local MODES = { set = true, keep = true }
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 local bad, name, names, number = checks.bad, checks.name, checks.names, checks.number
@@ -25,10 +24,10 @@ local READERS = {
     checks.data(args, i)
     return args[i]
   end,
-  interval = function(args, i) return number(args, i, "interval", 1, YEARS) end,
-  backlog = function(args, i) return number(args, i, "backlog", 0, MOST_BACKLOG) end,
-  priority = function(args, i) return number(args, i, "priority", -checks.HIGHEST, checks.HIGHEST) end,
-  retries = function(args, i) return number(args, i, "retries", 0, checks.MOST_RETRIES) end,
+  interval = function(args, i) return number(args, i, "interval", 1, bounds.CENTURY) end,
+  backlog = function(args, i) return number(args, i, "backlog", 0, bounds.BACKLOG) end,
+  priority = function(args, i) return number(args, i, "priority", -bounds.PRIORITY, bounds.PRIORITY) end,
+  retries = function(args, i) return number(args, i, "retries", 0, bounds.RETRIES) end,
 }
 
 -- The template in line, number, mode, queue, jid, klass, data, interval, offset, priority,
@@ -73,7 +72,7 @@ return {
     "line number mode queue jid klass data interval offset priority retries backlog n (option value)...",
     requests.row(function(ctx, args)
       if not MODES[args[3]] then bad("mode is set or keep") end
-      local jid, t, offset = template(args, 5), read(args), number(args, 9, "offset", -YEARS, YEARS)
+      local jid, t, offset = template(args, 5), read(args), number(args, 9, "offset", -bounds.CENTURY, bounds.CENTURY)
       return recur.run(ctx, jid, t, offset, args[3] == "keep")
     end) },
   { "recur_get", READS, "jid...", function(ctx, args) return recur.get(ctx, args, 1, names(args, 1, "jid")) end },

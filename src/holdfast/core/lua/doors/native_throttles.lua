@@ -1,6 +1,7 @@
 -- native_throttles: the native door's rows for throttles and what a queue may hold.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
+local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local requests = require("doors.requests")
@@ -8,7 +9,7 @@ local queue_bounds = require("nouns.queue_bounds")
 local allow = require("verbs.allow")
 local throttles = require("verbs.throttle")
 
-local MOST, HIGHEST = 512, 4294967295
+local MOST, HIGHEST = bounds.BATCH, bounds.MAXIMUM
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 local names, number, span, throttle = checks.names, checks.number, checks.span, ids.throttle
 

@@ -1,13 +1,14 @@
 -- native_topics: the native door's rows for topics.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
+local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local requests = require("doors.requests")
 local replay = require("nouns.replay")
 local take = require("verbs.topic_take")
 local topic = require("verbs.topic")
 
-local MOST, MOST_MOVED, MOST_COUNTED = 512, 1000, 128
+local MOST, MOST_MOVED, MOST_COUNTED = bounds.BATCH, bounds.LIMIT, 128
 local WHOLE_REPLY = 1073741824 -- bytes: what is pulled is nowhere else
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 local MODES = { ["0"] = 0, ["1"] = take.WILL_WAIT, ["2"] = take.WOKEN }

@@ -1,6 +1,7 @@
 -- native_work: the native door's rows for the life of a job.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
+local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local requests = require("doors.requests")
 local put_options = require("doors.put_options")
@@ -19,7 +20,7 @@ local resume = require("verbs.resume")
 local retry = require("verbs.retry")
 local timeout = require("verbs.timeout")
 
-local MOST, HIGHEST = 512, checks.HIGHEST
+local MOST, HIGHEST = bounds.BATCH, bounds.PRIORITY
 local MOST_QUEUES, MOST_NAMES = 1000000000, 1000 -- that there may be; that are named in one call
 local MOST_HEAVY = 128 -- jobs that get a line of history each
 local MODES = { new = true, move = true, only = true, old = true }
@@ -47,7 +48,7 @@ local function move_changes(args)
   checks.data(args, 6)
   if change.priority ~= "" then number(args, 7, "priority", -HIGHEST, HIGHEST) end
   if change.klass ~= "" then word(args, 8, "klass") end
-  if change.retries ~= "" then number(args, 9, "retries", 0, checks.MOST_RETRIES) end
+  if change.retries ~= "" then number(args, 9, "retries", 0, bounds.RETRIES) end
   local opts = args[10] and put_options.one(args, 11, count)
   for option in pairs(opts or {}) do
     if not MOVED[option] then bad("a move takes tags, throttles and dependencies, no " .. option) end

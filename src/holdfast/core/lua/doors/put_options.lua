@@ -1,4 +1,5 @@
 -- put_options: the options of a put, as words, checked before anything is written.
+local bounds = require("base.bounds")
 local refuse = require("base.refuse")
 local text = require("base.text")
 local checks = require("doors.checks")
@@ -9,11 +10,10 @@ local M = {}
 -- Of one call: a job counts 2, with options 3, each option 1, a parent 2. One takes some
 -- five microseconds.
 local MOST = 1024
-local MOST_OF = { tags = 64, throttles = 16, depends = dependency.MOST }
+local MOST_OF = { tags = bounds.TAGS, throttles = bounds.THROTTLES, depends = dependency.MOST }
 local LIST = { tag = "tags", throttle = "throttles", depends = "depends" }
 local KINDS = { fixed = true, exponential = true }
-local MONTH = 2678400000 -- ms, the longest pause between two tries
-local LEAST, LONGEST = { expires = 1, limit = 1, keep = 0 }, 3162240000000 -- ms, up to a hundred years
+local LEAST = { expires = 1, limit = 1, keep = 0 } -- ms
 
 local LONGEST_TRACE = 1024 -- bytes
 
@@ -21,7 +21,9 @@ local LONGEST_TRACE = 1024 -- bytes
 local function backoff(given)
   local kind, first, most, jitter = match(given, "^(%a+):(%d+):(%d+):(%d+)$")
   first, most, jitter = tonumber(first), tonumber(most), tonumber(jitter)
-  if KINDS[kind] and first <= MONTH and most <= MONTH and jitter <= 100 then return { kind, first, most, jitter } end
+  if KINDS[kind] and first <= bounds.MONTH and most <= bounds.MONTH and jitter <= 100 then
+    return { kind, first, most, jitter }
+  end
   checks.bad("backoff is fixed or exponential, with first and most in ms and jitter in percent")
 end
 
@@ -55,7 +57,7 @@ local function read(args, first, count)
     elseif option == "trace" then
       opts.trace = trace(args[i + 1])
     elseif LEAST[option] then
-      opts[option] = checks.number(args, i + 1, option, LEAST[option], LONGEST)
+      opts[option] = checks.number(args, i + 1, option, LEAST[option], bounds.CENTURY)
     else
       checks.bad("unknown option " .. tostring(option))
     end

@@ -1,12 +1,13 @@
 -- queue_bounds: the bounds of a queue: `max-waiting`, how many jobs it may
 -- hold that do not run yet, and `max-losses`, how often a job of it is handed out again
 -- after a lost lease, whatever its retries. Both lie in the queue's options.
+local bounds = require("base.bounds")
 local refuse = require("base.refuse")
 local queue_flags = require("nouns.queue_flags")
 local state = require("nouns.state")
 local M = {}
 
-M.MOST = { ["max-waiting"] = 4294967295, ["max-losses"] = 254 } -- a record counts 255 losses
+M.MOST = { ["max-waiting"] = bounds.MAXIMUM, ["max-losses"] = bounds.LOSSES } -- a record counts 255 losses
 local NAMES = { "max-waiting", "max-losses" }
 local WAITS = {
   [state.WAITING] = true, [state.SCHEDULED] = true, [state.DEPENDS] = true, [state.THROTTLED] = true,
