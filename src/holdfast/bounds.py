@@ -12,6 +12,8 @@ MAX_DELAY: Final = 100 * 366 * 86_400.0
 """Seconds: a hundred years. Later moments do not fit into a record."""
 MAX_BATCH: Final = 512
 """The most jobs or names in one call."""
+DEFAULT_BACKOFF: Final = ("exponential", 1000, 600_000, 25)
+"""The pause between two attempts of a function job without one: kind, first and longest pause in ms, jitter in percent."""
 MAX_PAUSE_MS: Final = 31 * 86_400_000
 """The longest pause between two attempts."""
 _CENTURY_MS: Final = round(MAX_DELAY * 1000)
@@ -97,7 +99,9 @@ _LUA: Final = {
 def in_lua() -> str:
     """Return the text of `core/lua/base/bounds.lua`, which `make docs` writes."""
     lines = (f"M.{name} = {value}" for name, value in _LUA.items())
-    return "\n".join((_HEAD, *lines, "", "return M", ""))
+    kind, *numbers = DEFAULT_BACKOFF
+    backoff = f'M.BACKOFF = {{ "{kind}", {", ".join(map(str, numbers))} }}'
+    return "\n".join((_HEAD, *lines, backoff, "", "return M", ""))
 
 
 _HEAD: Final = """\

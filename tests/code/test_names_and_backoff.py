@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.code.job_options import exponential, make_backoff
+from holdfast.code.job_options import DEFAULT_WORDS, backoff_text, code_backoff
 from holdfast.code.naming import klass_name
 from holdfast.errors import UsageError
 
@@ -53,21 +53,29 @@ def test_a_job_from_a_prompt_is_refused_with_advice(tmp_path):
     assert "move it into a module" in said
 
 
-def test_backoff_grows_from_a_second_to_ten_minutes_with_jitter():
-    delay = exponential()
-    for attempt, middle in [(1, 1.0), (2, 2.0), (5, 16.0), (9, 256.0)]:
-        waits = {delay(attempt, ValueError()) for _ in range(50)}
-        assert all(0.75 * middle <= wait <= 1.25 * middle for wait in waits)
-        assert len(waits) > 1
-    assert delay(50, ValueError()) <= 600
-    assert delay(10_000, ValueError()) <= 600
-
-
-def test_backoff_may_be_a_number_or_a_function():
-    assert make_backoff(3)(7, ValueError()) == 3
-    assert make_backoff(lambda attempt, error: attempt * 2.0)(4, ValueError()) == 8.0
+def test_the_backoff_of_a_function_is_what_the_core_writes_or_the_function():
+    assert code_backoff(None) == ""
+    assert code_backoff(3) == "fixed:3000:3000:0"
+    assert code_backoff("exponential") == "exponential:1000:600000:25" == DEFAULT_WORDS
+    assert code_backoff(rising) is rising
     with pytest.raises(UsageError, match="backoff"):
-        make_backoff(-1.0)
+        code_backoff(-1.0)
+
+
+def rising(attempt, error):
+    return attempt * 2.0
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("fixed:1500:1500:0", "1.5 s"),
+        ("exponential:1000:600000:25", "1 s to 600 s"),
+        (DEFAULT_WORDS, "1 s to 600 s"),
+    ],
+)
+def test_a_backoff_is_shown_in_seconds(words, text):
+    assert backoff_text(words) == text
 
 
 def test_a_program_that_imports_a_class_of_its_own_is_not_run_again(tmp_path):

@@ -6,6 +6,7 @@ from holdfast.commands.jobs import JobGet
 from holdfast.commands.leases import Pop
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 from holdfast.commands.outcomes import OWN_BACKOFF, Retry
+from holdfast.errors import Refused
 from native_door import Door
 
 
@@ -114,3 +115,21 @@ def test_a_backoff_goes_with_the_job_from_life_to_life(core, clock, door: Door):
     put(core, "fixed:1500:1500:0")
     core(PutX("q", [JobWithOptions("K", b"[]", "j", ExtraOptions(tags=["red"]))], mode="move"))
     assert pauses(core, clock, 2) == [1_500, 1_500]
+
+
+def test_the_backoff_of_its_code_applies_to_a_job_without_one(core, clock, door: Door):
+    door.put("q", "plain", retries=5)
+    put(core, "fixed:1500:1500:0", "own")
+    for job in door.pop("w", "q", n=2):
+        core(Retry("w", job, OWN_BACKOFF, backoff="fixed:7000:7000:0"))
+    plain, own = core(JobGet(["plain", "own"]))
+    assert (plain.due_ms - clock.now_ms, own.due_ms - clock.now_ms) == (7_000, 1_500)
+
+
+@pytest.mark.parametrize("backoff", ["fixed:1", "soon:1:1:1", "fixed:1:2678400001:0", "fixed:1:1:101"])
+def test_a_backoff_of_code_that_cannot_be_is_refused_and_the_job_stays_leased(backoff: str, core, door: Door):
+    door.put("q", "j")
+    [job] = door.pop("w", "q")
+    with pytest.raises(Refused, match="backoff is fixed or exponential"):
+        core(Retry("w", job, OWN_BACKOFF, backoff=backoff))
+    assert door.state("j") == "running"

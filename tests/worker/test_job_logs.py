@@ -86,7 +86,7 @@ def test_each_failed_attempt_has_one_line_with_its_traceback_an_error_if_it_was_
     said = worker.said()
     group = "failed in group q-LookupError"
     assert re.search(FAILED.format("ERROR", once.jid, 1, once.jid, "stumble", group, "stumbled"), said)
-    retried = "failed and is tried again"
+    retried = r"failed and is tried again after its backoff \(0.01 s\)"
     assert re.search(FAILED.format("WARNING", twice.jid, 1, twice.jid, "twice", retried, "twice"), said)
     assert re.search(FAILED.format("ERROR", twice.jid, 2, twice.jid, "twice", group, "twice"), said)
     assert said.count('    raise LookupError("stumbled")\n') == 1

@@ -7,17 +7,17 @@ import pytest
 
 from holdfast.code.failure import LONGEST as LONGEST_TEXT
 from holdfast.code.failure import cut, describe
-from holdfast.code.job_options import make_backoff
+from holdfast.code.job_options import code_backoff
 from holdfast.code.registry import Registered
 from holdfast.commands.leases import CompletePop, Done, Pop
-from holdfast.commands.outcomes import Advance, Fail
+from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Fail
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.errors import ConnectionLost, UsageError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import LONGEST, Outage
 from holdfast.work.keeper import Held, Keeper, run_end
 from holdfast.work.parent.child import Holding, LeaseTable
-from holdfast.work.performing.outcome import Failed, Moved, Retry, failed, granted, raised
+from holdfast.work.performing.outcome import Failed, Moved, Retry, failed, granted, log_attempt, raised
 from holdfast.work.queues.route import Route
 from holdfast.work.settings import WorkerSettings
 
@@ -141,7 +141,7 @@ def test_a_gap_in_the_keepers_attention_is_logged(caplog):
 
 
 def entry(retries=None):
-    return Registered("shop.job", lambda: None, "q", retries, make_backoff(2.0), 0, {})
+    return Registered("shop.job", lambda: None, "q", retries, code_backoff(2.0), 0, {})
 
 
 def error():
@@ -163,7 +163,11 @@ def test_wishes_become_commands():
 def test_an_exception_is_retried_while_retries_are_left_and_given():
     retried = raised(FACTS, entry(retries=3), error())
     assert isinstance(retried, RetryCommand)
-    assert (retried.delay_ms, retried.group) == (2000, "q-ValueError")
+    assert (retried.delay_ms, retried.backoff, retried.group) == (
+        OWN_BACKOFF,
+        "fixed:2000:2000:0",
+        "q-ValueError",
+    )
     none_left = JobFacts("j1", "shop.Job", "q", token=7, worker="w", retries=3, remaining=0)
     for facts, function in ((none_left, entry(retries=3)), (FACTS, entry()), (FACTS, None)):
         ended = raised(facts, function, error())
@@ -179,7 +183,7 @@ def test_a_backoff_that_is_wrong_does_not_cost_the_job(backoff, caplog):
     wrong.backoff = backoff
     retried = raised(FACTS, wrong, error())
     assert isinstance(retried, RetryCommand)
-    assert 1500 <= retried.delay_ms <= 2500
+    assert (retried.delay_ms, retried.backoff) == (OWN_BACKOFF, "")
     assert "shop.job" in caplog.text
 
 
@@ -297,3 +301,21 @@ def test_a_slate_passes_on_when_a_run_ends():
     lease_table = LeaseTable()
     lease_table.hold(0, "j", 1, 60_000, 1.0, 91.0)
     assert lease_table.read_all() == [Holding(0, "j", 1, 60.0, 1.0, 91.0)]
+
+
+@pytest.mark.parametrize(
+    ("options", "backoff", "shown"),
+    [
+        ({}, None, "after its backoff (1 s to 600 s): "),
+        ({}, 3, "after its backoff (3 s): "),
+        ({"backoff": "fixed:5000:5000:0"}, 3, "after its backoff (5 s): "),
+        ({"backoff": "spoilt"}, 3, "after its backoff (3 s): "),
+        ({}, lambda attempt, error: 7.0, "in 7 s: "),
+    ],
+)
+def test_the_log_line_of_an_attempt_names_the_pause_before_the_next(options, backoff, shown, caplog):
+    function = entry(retries=3)
+    function.backoff = code_backoff(backoff)
+    facts = JobFacts("j1", "shop.Job", "q", token=7, worker="w", retries=3, remaining=3, options=options)
+    log_attempt(facts, raised(facts, function, error()), error())
+    assert f"failed and is tried again {shown}ValueError: mine" in caplog.text

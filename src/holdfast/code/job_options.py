@@ -5,10 +5,9 @@ worker, so it must be part of the worker's code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from random import uniform
 from typing import Any, Final, Literal, TypedDict, cast, get_args
 
-from holdfast.bounds import MAX_PAUSE_MS, Losses, Priority
+from holdfast.bounds import DEFAULT_BACKOFF, MAX_PAUSE_MS, Losses, Priority
 from holdfast.errors import UsageError
 from holdfast.settings import (
     DEFAULT_LOSSES,
@@ -25,9 +24,7 @@ from holdfast.settings import (
 Backoff = Callable[[int, BaseException], float]
 Kind = Literal["fixed", "exponential"]
 
-FIRST: Final = 1.0
-LONGEST: Final = 600.0
-JITTER: Final = 0.25
+_FIRST, _LONGEST, _JITTER = DEFAULT_BACKOFF[1] / 1000, DEFAULT_BACKOFF[2] / 1000, DEFAULT_BACKOFF[3] / 100
 _LONGEST_PAUSE: Final = MAX_PAUSE_MS / 1000
 
 
@@ -45,27 +42,11 @@ BackoffData = BackoffOptions | Kind | float
 """A backoff that can be sent with a job: options, a kind with default options, or a fixed number of seconds."""
 
 
-def exponential(
-    first: float = FIRST, factor: float = 2.0, longest: float = LONGEST, jitter: float = JITTER
-) -> Backoff:
-    """Return a backoff of `first`, `first * factor`, … seconds, at most `longest`, each spread by ± `jitter`."""
-
-    def delay(attempt: int, error: BaseException) -> float:
-        # 64 doublings exceed any limit, and keep the power from overflowing.
-        wait = first * factor ** min(attempt - 1, 64)
-        return min(longest, wait * uniform(1 - jitter, 1 + jitter))
-
-    return delay
-
-
-def make_backoff(backoff: Backoff | BackoffData | None) -> Backoff:
-    """Return the argument `backoff=` as a function; None is the default."""
-    if backoff is None:
-        return exponential()
+def code_backoff(backoff: Backoff | BackoffData | None) -> Backoff | str:
+    """Return the argument `backoff=` of a function: itself if it is called for each pause, else as the core writes it ("": none)."""
     if callable(backoff):
         return backoff
-    kind, first, longest, jitter = _checked(backoff)
-    return exponential(first, 2.0 if kind == "exponential" else 1.0, longest, jitter)
+    return "" if backoff is None else backoff_words(backoff)
 
 
 def backoff_words(backoff: object) -> str:
@@ -74,6 +55,16 @@ def backoff_words(backoff: object) -> str:
         raise UsageError("backoff: a function cannot travel with a job; give it as data, or to @client.job")
     kind, first, longest, jitter = _checked(backoff)
     return f"{kind}:{round(first * 1000)}:{round(longest * 1000)}:{round(jitter * 100)}"
+
+
+def backoff_text(words: str) -> str:
+    """Return a backoff as the core writes it for people: `3 s`, or `1 s to 600 s`."""
+    kind, first, longest, _ = words.split(":")
+    shortest = f"{int(first) / 1000:g} s"
+    return shortest if kind == "fixed" else f"{shortest} to {int(longest) / 1000:g} s"
+
+
+DEFAULT_WORDS: Final = ":".join(map(str, DEFAULT_BACKOFF))
 
 
 def _checked(backoff: object) -> tuple[Kind, float, float, float]:
@@ -93,11 +84,11 @@ def _of_options(backoff: Mapping[str, object]) -> tuple[Kind, float, float, floa
     kind = backoff.get("kind", "exponential")
     if kind not in get_args(Kind):
         raise UsageError(f"backoff: kind is {' or '.join(get_args(Kind))}, not {kind!r}")
-    first = check_seconds("backoff first", backoff.get("first", FIRST), 0.0, _LONGEST_PAUSE)
+    first = check_seconds("backoff first", backoff.get("first", _FIRST), 0.0, _LONGEST_PAUSE)
     longest = check_seconds(
-        "backoff longest", backoff.get("longest", max(first, LONGEST)), first, _LONGEST_PAUSE
+        "backoff longest", backoff.get("longest", max(first, _LONGEST)), first, _LONGEST_PAUSE
     )
-    jitter = check_seconds("backoff jitter", backoff.get("jitter", JITTER), 0.0, 1.0)
+    jitter = check_seconds("backoff jitter", backoff.get("jitter", _JITTER), 0.0, 1.0)
     return cast("Kind", kind), first, longest, jitter
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast.bounds import Retries
 from holdfast.code import soft_limit
-from holdfast.code.job_options import RESULT_KEEP, Backoff, JobOptions, make_backoff, travelling
+from holdfast.code.job_options import RESULT_KEEP, Backoff, JobOptions, code_backoff, travelling
 from holdfast.code.naming import klass_name
 from holdfast.code.signature import Arguments, Result
 from holdfast.errors import UsageError
@@ -44,7 +44,7 @@ class Registered:
     function: Callable[..., object]
     queue: str
     retries: int | None
-    backoff: Backoff
+    backoff: Backoff | str
     keep_ms: int
     travelling: Mapping[str, object]
     soft_timeout: float | None = None
@@ -131,7 +131,7 @@ def make_entry(function: Callable[..., object], options: JobOptions) -> Register
         function=function,
         queue=check_name("queue", options.get("queue", "default")),
         retries=None if retries is None else check_bounded("retries", retries, Retries),
-        backoff=make_backoff(backoff),
+        backoff=code_backoff(backoff),
         keep_ms=check_milliseconds("result_keep", options.get("result_keep", RESULT_KEEP), 0, MAX_DELAY),
         travelling=travelling(options),
         soft_timeout=soft_limit.checked(options.get("soft_timeout"), options.get("timeout")),

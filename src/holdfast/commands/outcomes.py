@@ -43,11 +43,11 @@ class Advance(CommandBase, frozen=True, gc=False):
 
 
 class Retry(CommandBase, frozen=True, gc=False):
-    """Retry one job after `delay_ms`, which costs a retry. OWN_BACKOFF: use the backoff of the job.
+    """Retry one job after `delay_ms`, which costs a retry. OWN_BACKOFF: use the backoff of the job, else
+    `backoff` (as `ExtraOptions` has it), else the default: 1 s, then twice as long each time, up to 10 minutes.
 
-    The default backoff is 1 s, then twice as long each time, up to 10 minutes. Returns the retries left, -1 if there were
-    none and the job failed (in `group`, or in `failed-retries-<queue>`). `lines`: as in `Fail`. Raises LeaseLost. Core:
-    verbs/retry.lua.
+    Returns the retries left, -1 if there were none and the job failed (in `group`, or in `failed-retries-<queue>`).
+    `lines`: as in `Fail`. Raises LeaseLost. Core: verbs/retry.lua.
     """
 
     verb: ClassVar[str] = "retry"
@@ -59,10 +59,12 @@ class Retry(CommandBase, frozen=True, gc=False):
     message: str = ""
     data: bytes = b""
     lines: Sequence[str] = ()
+    backoff: str = ""
 
     def words(self) -> Sequence[Word]:
         job = self.job
-        return (self.worker, self.delay_ms, self.group, self.message, job.jid, job.token, self.data)
+        delay = self.backoff or self.delay_ms if self.delay_ms == OWN_BACKOFF else self.delay_ms
+        return (self.worker, delay, self.group, self.message, job.jid, job.token, self.data)
 
     def read(self, reply: Reply) -> int:
         left = reply[0]

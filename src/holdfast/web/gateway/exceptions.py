@@ -150,6 +150,7 @@ SPECIAL: Final[Mapping[str, Mapping[str, Part]]] = {
     "retry": {
         "delay_ms": Part((Field("delay", Seconds | None, 0.0),), _own_backoff),
         "lines": constant(()),
+        "backoff": constant(""),
     },
     "scan": {"set": same(Field("set", Literal[tuple(sorted(SCANNED))]))},
     "topic_put": {

@@ -31,7 +31,7 @@ from holdfast.code.failure import (
     raised_by,
     text_of,
 )
-from holdfast.code.job_options import exponential
+from holdfast.code.job_options import DEFAULT_WORDS, Backoff, backoff_text
 from holdfast.code.outcomes import OUTCOMES, Failed, Moved, Retry, Terminated
 from holdfast.code.registry import Registered
 from holdfast.code.resolver import Target
@@ -150,7 +150,7 @@ def _record_of(
     name = one_line(outcome.group.removeprefix(f"{facts.queue}-"))
     text = one_line(outcome.message)[:LONGEST_LINE]
     cause = brief(error) if error is not None else ": ".join(filter(None, (name, text)))
-    line = f"job {facts.jid} ({one_line(facts.klass)}) {_what_follows(outcome, level)}: {cause or 'as its code asked'}"
+    line = f"job {facts.jid} ({one_line(facts.klass)}) {_what_follows(facts, outcome, level)}: {cause or 'as its code asked'}"
     extra = {ERROR: {"type": name, "message": text}} if error is None else {}
     raised = None if error is None else raised_by(error)
     record = jobs_log.makeRecord(jobs_log.name, level, __file__, 0, "%s", (line,), raised, extra=extra)
@@ -161,13 +161,22 @@ def _record_of(
     return record
 
 
-def _what_follows(outcome: Fail | RetryCommand, level: int) -> str:
+def _what_follows(facts: JobFacts, outcome: Fail | RetryCommand, level: int) -> str:
     if level == logging.ERROR:
         return (
             f"failed in group {one_line(outcome.group)}" if outcome.group else "failed, without retries left"
         )
     delay = outcome.delay_ms if isinstance(outcome, RetryCommand) else 0
-    return f"failed and is tried again in {delay / 1000:g} s" if delay > 0 else "failed and is tried again"
+    if isinstance(outcome, RetryCommand) and delay == OWN_BACKOFF:
+        pause = f"after its backoff ({backoff_text(_backoff_of(facts, outcome))})"
+    else:
+        pause = f"in {delay / 1000:g} s"
+    return f"failed and is tried again {pause}" if delay else "failed and is tried again"
+
+
+def _backoff_of(facts: JobFacts, outcome: RetryCommand) -> str:
+    own = str(facts.options.get("backoff", ""))
+    return own if own.count(":") == 3 else outcome.backoff or DEFAULT_WORDS
 
 
 LONGEST_LINE: Final = 400
@@ -191,8 +200,11 @@ def raised(
     group, message = formatted or (group_of(facts.queue, name_of(error)), describe(error))
     if function is None or facts.remaining <= 0 or not _is_retried(facts, function, error):
         return Fail(facts.worker, facts, group, message, data)
-    delay = OWN_BACKOFF if "backoff" in facts.options else _delay(facts, function, error)
-    return RetryCommand(facts.worker, facts, delay, group, message, data)
+    backoff, delay = function.backoff, OWN_BACKOFF
+    if callable(backoff):
+        delay = OWN_BACKOFF if "backoff" in facts.options else _delay(facts, function.name, backoff, error)
+        backoff = ""
+    return RetryCommand(facts.worker, facts, delay, group, message, data, backoff=backoff)
 
 
 def _is_retried(facts: JobFacts, function: Registered, error: BaseException) -> bool:
@@ -201,18 +213,17 @@ def _is_retried(facts: JobFacts, function: Registered, error: BaseException) -> 
     return pays and function.retries_after(error)
 
 
-def _delay(facts: JobFacts, function: Registered, error: BaseException) -> int:
+def _delay(facts: JobFacts, name: str, backoff: Backoff, error: BaseException) -> int:
+    """Return what a user's function makes of an exception, in milliseconds; OWN_BACKOFF, the default, if it is wrong."""
     attempt = max(1, facts.retries - facts.remaining + 1)
     try:
-        return check_milliseconds("backoff", function.backoff(attempt, error))
+        return check_milliseconds("backoff", backoff(attempt, error))
     except Terminated:
         raise
     except BaseException as problem:
         # It is the user's code: that it is wrong must not cost the job.
-        log.error(
-            "the backoff of %s cannot be used; taking the default\n%s", function.name, describe(problem)
-        )
-        return check_milliseconds("backoff", exponential()(attempt, error))
+        log.error("the backoff of %s cannot be used; taking the default\n%s", name, describe(problem))
+        return OWN_BACKOFF
 
 
 def word_of(outcome: Outcome) -> str:

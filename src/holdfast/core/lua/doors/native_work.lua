@@ -34,6 +34,13 @@ local with_bodies, word = checks.with_bodies, checks.word
 -- Who gets jobs, for how long, and where the rows go.
 local function new_grant(args, out) return grants.new(word(args, 1, "worker"), lease(args, 5), out, nil) end
 
+-- The delay of a retry in ms; a backoff, as in the options of a put, for a job that has none; nil: by that of the job.
+local function pause(args, i)
+  if args[i] == OWN then return nil end
+  if args[i] and find(args[i], ":", 1, true) then return put_options.backoff(args[i]) end
+  return span(args, i, "delay")
+end
+
 -- What the two puts begin with: line, number, mode, queue, priority, retries, delay, losses.
 local function put_head(args)
   if not MODES[args[3]] then bad("mode is new, move, only or old") end
@@ -115,8 +122,7 @@ return {
   end },
   { "retry", DRAINS, "worker delay group message (jid token data)...", function(ctx, args)
     local worker, group = word(args, 1, "worker"), optional(args, 3, "group")
-    local delay = args[2] ~= OWN and span(args, 2, "delay") or nil
-    return retry.run(ctx, worker, delay, group, args[4], args, 5, with_bodies(args, 5, 3, MOST_HEAVY))
+    return retry.run(ctx, worker, pause(args, 2), group, args[4], args, 5, with_bodies(args, 5, 3, MOST_HEAVY))
   end },
   { "fail", DRAINS, "worker group message (jid token data)...", function(ctx, args)
     return fail.run(ctx, word(args, 1, "worker"), name(args, 2, "group"), args[3], args, 4,

@@ -18,7 +18,7 @@ local LEAST = { expires = 1, limit = 1, keep = 0 } -- ms
 local LONGEST_TRACE = 1024 -- bytes
 
 -- "kind:first:most:jitter": ms, ms, percent.
-local function backoff(given)
+function M.backoff(given)
   local kind, first, most, jitter = match(given, "^(%a+):(%d+):(%d+):(%d+)$")
   first, most, jitter = tonumber(first), tonumber(most), tonumber(jitter)
   if KINDS[kind] and first <= bounds.MONTH and most <= bounds.MONTH and jitter <= 100 then
@@ -53,7 +53,7 @@ local function read(args, first, count)
     elseif option == "unthrottled" then
       opts.throttles = opts.throttles or {}
     elseif option == "backoff" then
-      opts.backoff = backoff(args[i + 1])
+      opts.backoff = M.backoff(args[i + 1])
     elseif option == "trace" then
       opts.trace = trace(args[i + 1])
     elseif LEAST[option] then

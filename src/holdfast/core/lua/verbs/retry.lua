@@ -30,13 +30,13 @@ local function exhaust(ctx, queue, jid, r, group, message)
 end
 
 -- Gives back the job of a lease that is held. Returns the retries left, -1 if there
--- were none and the job failed. `delay` is in ms, nil: by the backoff of the job. `group`
+-- were none and the job failed. `delay` is in ms, nil or a table: by the backoff of the job, else by this. `group`
 -- and `message` (nil for none) are noted as the job's failure.
 function M.one(ctx, delay, group, message, jid, r, data)
   local queue = lease.release(ctx, jid, r)
   job.set_body(ctx, jid, r, data)
   if r.remaining <= 0 then return exhaust(ctx, queue, jid, r, group, message) end
-  delay = delay or backoff.pause(ctx, jid, r)
+  if type(delay) ~= "number" then delay = backoff.pause(ctx, jid, r, delay) end
   r.remaining = r.remaining - 1
   tally.count(ctx, queue, "retried", 1)
   if ctx.bounds.tallies then stats.count(ctx, queue, "retried") end
