@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.code.job_options import DEFAULT_WORDS, backoff_text, code_backoff
+from holdfast.code.backoff import DEFAULT_WORDS, backoff_text, code_backoff
 from holdfast.code.naming import klass_name
 from holdfast.errors import UsageError
 

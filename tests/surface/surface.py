@@ -169,7 +169,7 @@ def of_options(client: Client) -> Iterator[str]:
         client.job(shown).options(**options).put()
 
     acts: dict[str, tuple[Callable[..., Any], Any]] = {
-        "put": (lambda **given: queue.put("k", {}, **given), api_reference._load("holdfast.client.put_options.PutOptions")),
+        "put": (lambda **given: queue.put("k", {}, **given), api_reference._load("holdfast.code.put_options.PutOptions")),
         "recur": (
             lambda **given: queue.recur("k", {}, **{"interval": 60, **given}),
             dict.fromkeys(
@@ -183,7 +183,7 @@ def of_options(client: Client) -> Iterator[str]:
     }  # fmt: skip
     for where, (act, kind) in acts.items():
         known = [*(kind if isinstance(kind, dict) else kind.__annotations__), "unheard_of", "delya"]
-        for option in known:
+        for option in sorted(known):
             said = {
                 name: refusal(lambda a=act, o=option, v=value: a(**{o: v})) for name, value in BAD.items()
             }

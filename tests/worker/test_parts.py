@@ -5,9 +5,9 @@ import struct
 
 import pytest
 
+from holdfast.code.backoff import code_backoff
 from holdfast.code.failure import LONGEST as LONGEST_TEXT
 from holdfast.code.failure import cut, describe
-from holdfast.code.job_options import code_backoff
 from holdfast.code.registry import Registered
 from holdfast.commands.leases import CompletePop, Done, Pop
 from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Fail

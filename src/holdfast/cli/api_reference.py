@@ -50,7 +50,7 @@ OPTIONS: Final = (
     "holdfast.client.store_options.StoreOptions",
     "holdfast.code.job_options.JobOptions",
     "holdfast.code.job_options.PutChanges",
-    "holdfast.client.put_options.PutOptions",
+    "holdfast.code.put_options.PutOptions",
     "holdfast.client.jobs.attributes.RequeueOptions",
 )
 """Mappings that methods take by name."""
@@ -126,7 +126,21 @@ def _fields(kind: Any) -> Iterator[str]:
     for node in tree.body:
         if isinstance(node, ast.AnnAssign):
             default = f" = {ast.unparse(node.value)}" if node.value else ""
-            yield f"{ast.unparse(node.target)}: {_plain(node.annotation)}{default}"
+            kind, doc = _annotated(node.annotation)
+            yield f"{ast.unparse(node.target)}: {_plain(kind)}{default}{doc}"
+
+
+def _annotated(annotation: ast.expr) -> tuple[ast.expr, str]:
+    """Return a type without its metadata, and the sentence about an option among these."""
+    if not isinstance(annotation, ast.Subscript) or ast.unparse(annotation.value) != "Annotated":
+        return annotation, ""
+    kind, option = cast("ast.Tuple", annotation.slice).elts
+    texts = [
+        part.value
+        for part in ast.walk(option)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
+    return kind, f"  # {max(texts, key=len)}"
 
 
 def _load(where: str) -> Any:

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from pathlib import Path
@@ -12,6 +12,8 @@ import click
 
 from holdfast.cli.output import counted
 from holdfast.cli.tables import Listing, echo_wrapped
+from holdfast.code.put_options import OPTIONS, Kind
+from holdfast.console.put import value_of
 from holdfast.console.queries import Page
 from holdfast.settings import MAX_BATCH, MAX_DELAY
 
@@ -170,3 +172,38 @@ def print_list(
     names = [columns[index] for index in chosen]
     listing = Listing(names, whole, drops=names[1:] if drops is None else drops, wraps=wraps)
     listing.add([[row[index] for index in chosen] for row in rows])
+
+
+_SHAPES: Final[Mapping[Kind, Mapping[str, Any]]] = {
+    "switch": {"is_flag": True, "default": None},
+    "whole": {"type": int},
+    "seconds": {"type": float, "metavar": "SECONDS"},
+    "names": {"multiple": True},
+    "jids": {"multiple": True, "metavar": "JID"},
+    "text": {},
+    "backoff": {"metavar": "SECONDS|KIND|JSON"},
+}
+"""How the flag of an option of a put is given, by its kind."""
+
+
+def put_flags(*names: str) -> Callable[[F], F]:
+    """Return a decorator that adds flags for options of a put. Of a list of names each is given by a flag: `--tag a --tag b`."""
+
+    def decorate(command: F) -> F:
+        for name in reversed(names):
+            option = OPTIONS[name]
+            word = name.removesuffix("s") if option.kind == "names" else name
+            flag = f"--{word.replace('_', '-')}"
+            text = f"{option.doc[:-1]}; may be repeated." if option.is_list else option.doc
+            command = click.option(flag, name, help=text, **_SHAPES[option.kind])(command)
+        return command
+
+    return decorate
+
+
+def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `put_flags` gave as options of a put: lists that are empty are not given, a backoff is read as JSON."""
+    given = {name: value for name, value in options.items() if value != ()}
+    if given.get("backoff") is not None:
+        given["backoff"] = value_of(given["backoff"])
+    return given

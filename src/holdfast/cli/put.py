@@ -1,66 +1,26 @@
 """`holdfast put`: put jobs by the name of their code, and wait for a result."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import click
 
 from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, wait_option, with_place
+from holdfast.cli.options import given_options, put_flags
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json
 from holdfast.client.sync import Client
 from holdfast.client.unserved import without_workers
+from holdfast.code.put_options import OPTIONS
 from holdfast.code.steps import run_steps
 from holdfast.codecs import MAX_DATA_CAP, decode
 from holdfast.commands.base import NotedJid
 from holdfast.commands.jobs import Outcome
-from holdfast.console.put import NamedCode, put_step, steps_of, value_of
+from holdfast.console.put import NamedCode, put_step, steps_of
 from holdfast.errors import HoldfastError, JobFailed, UsageError
 from holdfast.printable import one_line, printable_json
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-_OPTIONS: Final = (
-    click.option("-q", "--queue", default="default", show_default=True, shell_complete=names_of("queues"),
-                 help="Queue to put the job into."),
-    click.option("--jid", help="Jid of the job; a job that has it is replaced [default: a new one]."),
-    click.option("--only-new", is_flag=True, default=None, help="Leave a job that has this --jid unchanged."),
-    click.option("--priority", type=int, help="Priority, higher first [default: 0]."),
-    click.option("--delay", type=float, metavar="SECONDS", help="Seconds until the job is due [default: 0]."),
-    click.option(
-        "--retries", type=int, help="Runs that may fail and be repeated [default: 0; with --klass 5]."
-    ),
-    click.option(
-        "--max-losses",
-        type=int,
-        help="Runs that may be lost and be repeated [default: 3; with --klass, --retries pay for them].",
-    ),
-    click.option(
-        "--backoff",
-        metavar="SECONDS|KIND|JSON",
-        help="Pause before a repeated run: seconds, fixed, exponential, or JSON options.",
-    ),
-    click.option("--tag", "tags", multiple=True, help="Tag of the job; may be repeated."),
-    click.option("--throttle", "throttles", multiple=True, help="Throttle of the job; may be repeated."),
-    click.option(
-        "--depends", multiple=True, metavar="JID", help="Job that must be complete first; may be repeated."
-    ),
-    click.option(
-        "--expires", type=float, metavar="SECONDS", help="Fail the job if it has not started by then."
-    ),
-    click.option("--timeout", type=float, metavar="SECONDS", help="Longest run of the job."),
-    click.option(
-        "--result-keep", type=float, metavar="SECONDS", help="How long its result is kept [default: 3600]."
-    ),
-)  # fmt: skip
-
-
-def _put_options(command: F) -> F:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.command()
@@ -82,7 +42,15 @@ def _put_options(command: F) -> F:
 @click.option(
     "--klass", "is_class", is_flag=True, help="NAME is a class or module; --data is any JSON [default: {}]."
 )
-@_put_options
+@click.option(
+    "-q",
+    "--queue",
+    default="default",
+    show_default=True,
+    shell_complete=names_of("queues"),
+    help="Queue to put the job into.",
+)
+@put_flags(*OPTIONS)
 @click.option(
     "--many", is_flag=True, help="Put a job for each line of standard input, which is what --data takes."
 )
@@ -125,10 +93,7 @@ def put(
     """
     if many and (waits or words or data is not None or options["jid"] is not None):
         raise UsageError("--many goes without --wait, --arg, --data and --jid")
-    for several in ("tags", "throttles", "depends"):
-        options[several] = options[several] or None
-    if options["backoff"] is not None:
-        options["backoff"] = value_of(options["backoff"])
+    options = given_options(options)
     with place.client() as client:
         code = NamedCode(name, is_class, client.settings.max_data)
         if many:

@@ -10,7 +10,7 @@ from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
-from holdfast.cli.options import Part, length, list_options, print_list, print_rest
+from holdfast.cli.options import Part, given_options, length, list_options, print_list, print_rest, put_flags
 from holdfast.cli.output import (
     confirm,
     counted,
@@ -26,6 +26,7 @@ from holdfast.cli.output import (
 from holdfast.cli.tables import cut_line
 from holdfast.cli.times import brief, moment
 from holdfast.client.recur_options import Changes
+from holdfast.code.put_options import OPTIONS
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored
@@ -161,8 +162,6 @@ def show(jid: str, place: Place, as_json: bool) -> None:
 @click.option("--klass", "is_class", is_flag=True, help="CODE is a class or module, not a function.")
 @click.option("--jid", help="Name of the recurring job [default: one is made].")
 @click.option("--data", metavar="JSON", help="Data of a class, or the arguments of a function.")
-@click.option("--priority", type=int, help="Priority of its jobs.")
-@click.option("--retries", type=int, help="Retries of its jobs.")
 @click.option(
     "--backlog",
     type=int,
@@ -170,7 +169,7 @@ def show(jid: str, place: Place, as_json: bool) -> None:
     show_default=True,
     help="How many missed occurrences are put later, 0 for all.",
 )
-@click.option("--tag", "tags", multiple=True, help="Tag of its jobs; can be repeated.")
+@put_flags(*(name for name, option in OPTIONS.items() if option.recurring and name != "jid"))
 @store_options
 @json_option
 def add(
@@ -195,7 +194,7 @@ def add(
                 f"there is a recurring job {jid!r:.200} already: `holdfast recurring edit` changes it"
             )
         named = NamedCode(code, is_class, client.settings.max_data)
-        options = named.options({**given, "tags": list(given["tags"]) or None})
+        options = named.options(given_options(given))
         made = Console(client).add_recurring(queue, code, named.data(data), interval, options)
     if as_json:
         print_json({"jid": made})
@@ -294,10 +293,9 @@ def _one(console: Console, jid: str, change: Callable[[Console, str], Any]) -> A
 @JID
 @click.option("--interval", type=length, metavar="LENGTH", help="Time between two jobs, such as 10m.")
 @click.option("--data", metavar="JSON", help="Data of its jobs.")
-@click.option("--priority", type=int, help="Priority of its jobs.")
-@click.option("--retries", type=int, help="Retries of its jobs.")
 @click.option("--queue", shell_complete=names_of("queues"), help="Queue of its jobs.")
 @click.option("--klass", help="Name of the code of its jobs.")
+@put_flags("priority", "retries")
 @click.option("--backlog", type=int, help="How many missed occurrences are put later, 0 for all.")
 @click.option("--tag", "tags", multiple=True, help="Tag to add to its jobs; can be repeated.")
 @click.option("--untag", "untags", multiple=True, help="Tag to remove; can be repeated.")

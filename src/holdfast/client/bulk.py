@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Unpack, cast
 
 from holdfast.client.descriptors import AnyClient, StepMethod, put_together
-from holdfast.client.put_options import NOTHING, PutOptions, make_put, put_of_item
+from holdfast.client.put_options import NOTHING, make_put, put_of_item
+from holdfast.code.put_options import PutOptions
 from holdfast.code.steps import Steps
 from holdfast.code.tracing import is_traced
 from holdfast.codecs import encode_data

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from sys import modules
-from typing import Any, Final, TypedDict, Unpack, cast
+from typing import Any, Final, Unpack, cast
 
 from msgspec.structs import replace
 
-from holdfast.bounds import Losses, ParentJids, Priority, Retries, TagNames, ThrottleNames
 from holdfast.client.descriptors import AnyClient, CommandMethod
-from holdfast.code.job_options import BackoffData, backoff_words
 from holdfast.code.naming import klass_name
+from holdfast.code.put_options import OPTIONS, MoreOptions
 from holdfast.code.tracing import is_traced, put_span
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
@@ -23,89 +22,38 @@ from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
     DEFAULT_RETRIES,
-    SHORTEST,
     Duration,
     HasJid,
     Settings,
-    check_bounded,
-    check_jids,
-    check_milliseconds,
     check_name,
-    check_names,
     check_switch,
     checked_names,
     unknown_option,
 )
 
-EXTRAS: Final = ("tags", "throttles", "depends", "backoff", "expires", "timeout", "result_keep")
+_EXTRA: Final = {
+    name: option for name, option in OPTIONS.items() if option.field in ExtraOptions.__struct_fields__
+}
+_ITEM: Final = ("klass", "data", *OPTIONS)
+_EMPTY: Final = b"{}"
+_OF_RECURRING: Final = ("interval", "offset", "backlog")
+_BUDGETS: Final = frozenset(("retries", "max_losses"))
 
 
 def extra_options(options: Mapping[str, object], jid: str, delay_ms: int) -> ExtraOptions | None:
     """Return those of `options` that `ExtraOptions` has, None if none is given. Raises UsageError."""
-    given = {name: options[name] for name in EXTRAS if options.get(name) is not None}
+    given = {
+        option.field: option.check(name, options[name])
+        for name, option in _EXTRA.items()
+        if options.get(name) is not None
+    }
     if not given:
         return None
-    depends = check_jids("depends", given.get("depends", ()), ParentJids)
-    if jid in depends:
+    if jid in given.get("depends", ()):
         raise UsageError(f"depends: {jid} cannot wait for itself")
-    expires = _milliseconds("expires", given)
-    if 0 < expires <= delay_ms:
+    if 0 < given.get("expires_ms", 0) <= delay_ms:
         raise UsageError("expires must be later than delay: the job could never start")
-    keep = given.get("result_keep")
-    return ExtraOptions(
-        tags=check_names("tags", given["tags"], TagNames) if "tags" in given else None,
-        throttles=check_names("throttles", given.get("throttles", ()), ThrottleNames),
-        depends=depends,
-        backoff=backoff_words(given["backoff"]) if "backoff" in given else "",
-        expires_ms=expires,
-        limit_ms=_milliseconds("timeout", given),
-        keep_ms=None if keep is None else check_milliseconds("result_keep", keep),
-    )
-
-
-def _milliseconds(name: str, given: Mapping[str, object]) -> int:
-    return check_milliseconds(name, given[name], SHORTEST) if name in given else 0
-
-
-class MoreOptions(TypedDict, total=False):
-    """Options of a put that older clients do not have: `only_new` leaves an existing job alone; `backoff` is how long to
-    wait between attempts: seconds, `"exponential"`, or a dict (`kind`, `first`, `longest`, `jitter`).
-
-    In seconds, or as timedelta: `expires` (the job must start within this time of the put), `timeout` (the longest run), `result_keep`.
-    `max_losses` (0 to 254): how many attempts may be lost, because the process died or the lease expired; it
-    gives the job budgets of its own, in which `retries` pay for failures only. Without it a lost attempt costs a retry.
-    """
-
-    only_new: bool
-    max_losses: int | None
-    backoff: BackoffData | None
-    expires: Duration | None
-    timeout: Duration | None
-    result_keep: Duration | None
-
-
-class PutOptions(MoreOptions, total=False):
-    """Options of a put: `priority` (-4095 to 4095, higher first), `delay` in seconds, `retries` (0 to 1000),
-    `jid` of the caller's choice, and those of `MoreOptions`.
-
-    `tags` (up to 64) and `throttles` (16) are lists of names, `depends` (450) of jids, jobs or handles. Where seconds are
-    meant, a timedelta may be given. None counts as not given.
-    """
-
-    priority: int | None
-    delay: Duration | None
-    retries: int | None
-    jid: str | None
-    tags: Iterable[str] | None
-    throttles: Iterable[str] | None
-    depends: Iterable[str | HasJid] | None
-
-
-_KNOWN: Final = ("priority", "delay", "retries", "max_losses", "jid", "only_new", *EXTRAS)
-_ITEM: Final = ("klass", "data", *_KNOWN)
-_EMPTY: Final = b"{}"
-_OF_RECURRING: Final = ("interval", "offset", "backlog")
-_BUDGETS: Final = frozenset(("retries", "max_losses"))
+    return ExtraOptions(**given)
 
 
 class Nothing:
@@ -216,17 +164,29 @@ def make_put(
         if not options:
             return Put(queue, name, body)
         if options.keys() == _BUDGETS:
-            return Put(queue, name, body, retries=check_retries(options), max_losses=check_losses(options))
+            retries = checked_option(options, "retries", DEFAULT_RETRIES)
+            return Put(
+                queue, name, body, retries=retries, max_losses=checked_option(options, "max_losses", None)
+            )
     for option in options:
-        if option not in _KNOWN:
-            raise unknown_option("put", option, _KNOWN)
+        if option not in OPTIONS:
+            raise unknown_option("put", option, tuple(OPTIONS))
+    return _put_with(queue, name, body, options, must_exist, traced)
+
+
+def _put_with(
+    queue: str, name: str, body: bytes, options: Mapping[str, object], must_exist: bool, traced: bool
+) -> Put | PutWithOptions:
     jid, mode = _identity(options, must_exist)
-    priority = check_priority(0 if options.get("priority") is None else options["priority"])
-    delay = check_milliseconds("delay", options.get("delay") or 0)
+    priority, delay = checked_option(options, "priority", 0), checked_option(options, "delay", 0)
     extra = extra_options(options, jid, delay)
     if traced and (trace := put_span(queue, name, jid)):
         extra = replace(extra or ExtraOptions(), trace=trace)
-    shared = priority, check_retries(options), delay, mode, check_losses(options)
+    retries, losses = (
+        checked_option(options, "retries", DEFAULT_RETRIES),
+        checked_option(options, "max_losses", None),
+    )
+    shared = priority, retries, delay, mode, losses
     if extra is None:
         return Put(queue, name, body, jid, *shared)
     return PutWithOptions(queue, JobWithOptions(name, body, jid, extra), *shared)
@@ -237,21 +197,10 @@ def name_of(klass: object) -> str:
     return check_name("klass", klass if isinstance(klass, str) else klass_name(klass))
 
 
-def check_priority(priority: object) -> int:
-    """Return `priority` if a job may have it. Raises UsageError."""
-    return check_bounded("priority", priority, Priority)
-
-
-def check_retries(options: Mapping[str, object]) -> int:
-    """Return the retries among the options of a put. Raises UsageError."""
-    retries = options.get("retries")
-    return DEFAULT_RETRIES if retries is None else check_bounded("retries", retries, Retries)
-
-
-def check_losses(options: Mapping[str, object]) -> int | None:
-    """Return how many losses the options of a put allow, None if retries pay for them. Raises UsageError."""
-    losses = options.get("max_losses")
-    return None if losses is None else check_bounded("max_losses", losses, Losses)
+def checked_option(options: Mapping[str, object], name: str, default: Any) -> Any:
+    """Return what the command has for an option, `default` if it is not given. Raises UsageError."""
+    value = options.get(name)
+    return default if value is None else OPTIONS[name].check(name, value)
 
 
 def _identity(options: Mapping[str, object], must_exist: bool) -> tuple[str, Mode]:

@@ -3,30 +3,29 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
-from holdfast.bounds import Backlog, Retries, ThrottleNames
+from holdfast.bounds import Backlog
 from holdfast.client.put_options import (
     NOTHING,
-    check_losses,
-    check_priority,
-    check_retries,
+    checked_option,
     extra_options,
     name_of,
     with_class_defaults,
 )
-from holdfast.code.job_options import BackoffData
+from holdfast.code.backoff import BackoffData
+from holdfast.code.put_options import OPTIONS, KeptOptions
 from holdfast.codecs import encode_data
 from holdfast.commands.options import ExtraOptions
 from holdfast.commands.recurring import Recur, RecurUpdate
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
+    DEFAULT_RETRIES,
     MAX_DELAY,
     SHORTEST,
     Settings,
     check_bounded,
     check_milliseconds,
     check_name,
-    check_names,
     check_queue,
     unknown_option,
 )
@@ -34,16 +33,12 @@ from holdfast.settings import (
 MAX_JID: Final = 180
 
 
-class RecurMore(TypedDict, total=False):
+class RecurMore(KeptOptions, total=False):
     """More options of a template and its jobs, as in `PutOptions`; `expires` counts from each put. With
     `keeps_time`, an existing template keeps when its next job is due, and a new interval counts from the last job."""
 
-    keeps_time: bool
-    max_losses: int | None
     backoff: BackoffData | None
-    expires: float | None
-    timeout: float | None
-    result_keep: float | None
+    keeps_time: bool
 
 
 class Changes(TypedDict, total=False):
@@ -59,11 +54,11 @@ class Changes(TypedDict, total=False):
     throttles: Sequence[str]
 
 
-_EXTRAS: Final = ("tags", "throttles", "backoff", "expires", "timeout", "result_keep")
-_OPTIONS: Final = (
-    "interval", "offset", "priority", "retries", "max_losses", "backlog", "jid", "keeps_time", *_EXTRAS,
-)  # fmt: skip
-_OF_PUTS: Final = ("delay", "depends")
+_OWN: Final = ("interval", "offset", "backlog", "keeps_time")
+_OPTIONS: Final = (*_OWN, *(name for name, option in OPTIONS.items() if option.recurring))
+_OF_PUTS: Final = tuple(
+    name for name, option in OPTIONS.items() if not option.recurring and name != "only_new"
+)
 _CHANGES: Final = tuple(Changes.__annotations__)
 
 
@@ -79,7 +74,7 @@ def make_recur(
         raise UsageError("recur needs an interval, in seconds: recur(klass, data, 60)")
     interval = check_milliseconds("interval", options["interval"], SHORTEST)
     jid = _jid(options.get("jid"))
-    extra = extra_options({name: options[name] for name in _EXTRAS if options.get(name)}, jid, 0)
+    extra = extra_options(options, jid, 0)
     return Recur(
         queue,
         name_of(klass),
@@ -87,12 +82,12 @@ def make_recur(
         b"{}" if data is NOTHING else encode_data(data, settings.max_data),
         jid,
         check_milliseconds("offset", options.get("offset") or 0, -MAX_DELAY),
-        check_priority(options.get("priority") or 0),
-        check_retries(options),
+        checked_option(options, "priority", 0),
+        checked_option(options, "retries", DEFAULT_RETRIES),
         check_bounded("backlog", options.get("backlog") or 0, Backlog),
         extra or ExtraOptions(),
         bool(options.get("keeps_time")),
-        check_losses(options),
+        checked_option(options, "max_losses", None),
     )
 
 
@@ -117,13 +112,13 @@ def _jid(given: object) -> str:
 
 
 _CHECKS: Final[Mapping[str, tuple[str, Callable[[Any, Settings], object]]]] = {
-    "priority": ("priority", lambda value, _: check_priority(value)),
-    "retries": ("retries", lambda value, _: check_bounded("retries", value, Retries)),
+    "priority": ("priority", lambda value, _: OPTIONS["priority"].check("priority", value)),
+    "retries": ("retries", lambda value, _: OPTIONS["retries"].check("retries", value)),
     "interval": ("interval_ms", lambda value, _: check_milliseconds("interval", value, SHORTEST)),
     "data": ("data", lambda value, settings: encode_data(value, settings.max_data)),
     "klass": ("klass", lambda value, _: name_of(value)),
     "backlog": ("backlog", lambda value, _: check_bounded("backlog", value, Backlog)),
     "queue": ("queue", lambda value, _: check_queue("queue", value)),
-    "throttles": ("throttles", lambda value, _: check_names("throttles", value, ThrottleNames)),
+    "throttles": ("throttles", lambda value, _: OPTIONS["throttles"].check("throttles", value)),
 }
 """For each option of `update`: the field of RecurUpdate, and the check of its value."""

@@ -1,102 +1,17 @@
-"""Options of function jobs: their names, those that are sent with each put, and backoff between attempts.
+"""Options of function jobs: their names, and those that are sent with each put."""
 
-A backoff that is data is sent with the job, and the core computes the pause; one that is a function is called by the
-worker, so it must be part of the worker's code.
-"""
+from collections.abc import Sequence
+from typing import Any, Final
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypedDict, cast, get_args
-
-from holdfast.bounds import DEFAULT_BACKOFF, MAX_PAUSE_MS, Losses, Priority
+from holdfast.code.backoff import Backoff, BackoffData
+from holdfast.code.put_options import OPTIONS, AnyPutOptions, CommonOptions, KeptOptions
 from holdfast.errors import UsageError
-from holdfast.settings import (
-    DEFAULT_LOSSES,
-    SHORTEST,
-    Duration,
-    HasJid,
-    check_bounded,
-    check_each,
-    check_list,
-    check_seconds,
-    unknown_option,
-)
-
-Backoff = Callable[[int, BaseException], float]
-Kind = Literal["fixed", "exponential"]
-
-_FIRST, _LONGEST, _JITTER = DEFAULT_BACKOFF[1] / 1000, DEFAULT_BACKOFF[2] / 1000, DEFAULT_BACKOFF[3] / 100
-_LONGEST_PAUSE: Final = MAX_PAUSE_MS / 1000
-
-
-class BackoffOptions(TypedDict, total=False):
-    """A backoff as data. `kind` is `exponential` (each pause twice the one before) or `fixed`; `first` and
-    `longest` pause in seconds (1 and 600); `jitter`, a share from 0 to 1 by which each is spread (0.25)."""
-
-    kind: Kind
-    first: float
-    longest: float
-    jitter: float
-
-
-BackoffData = BackoffOptions | Kind | float
-"""A backoff that can be sent with a job: options, a kind with default options, or a fixed number of seconds."""
-
-
-def code_backoff(backoff: Backoff | BackoffData | None) -> Backoff | str:
-    """Return the argument `backoff=` of a function: itself if it is called for each pause, else as the core writes it ("": none)."""
-    if callable(backoff):
-        return backoff
-    return "" if backoff is None else backoff_words(backoff)
-
-
-def backoff_words(backoff: object) -> str:
-    """Return a backoff that is data as the core writes it, `kind:first:longest:jitter`. Raises UsageError."""
-    if callable(backoff):
-        raise UsageError("backoff: a function cannot travel with a job; give it as data, or to @client.job")
-    kind, first, longest, jitter = _checked(backoff)
-    return f"{kind}:{round(first * 1000)}:{round(longest * 1000)}:{round(jitter * 100)}"
-
-
-def backoff_text(words: str) -> str:
-    """Return a backoff as the core writes it for people: `3 s`, or `1 s to 600 s`."""
-    kind, first, longest, _ = words.split(":")
-    shortest = f"{int(first) / 1000:g} s"
-    return shortest if kind == "fixed" else f"{shortest} to {int(longest) / 1000:g} s"
-
-
-DEFAULT_WORDS: Final = ":".join(map(str, DEFAULT_BACKOFF))
-
-
-def _checked(backoff: object) -> tuple[Kind, float, float, float]:
-    if isinstance(backoff, str):
-        return _of_options({"kind": backoff})
-    if isinstance(backoff, Mapping):
-        return _of_options(cast("Mapping[str, object]", backoff))
-    seconds = check_seconds("backoff", backoff, 0.0, _LONGEST_PAUSE)
-    return "fixed", seconds, seconds, 0.0
-
-
-def _of_options(backoff: Mapping[str, object]) -> tuple[Kind, float, float, float]:
-    known = tuple(BackoffOptions.__annotations__)
-    for name in backoff:
-        if name not in known:
-            raise unknown_option("backoff", name, known)
-    kind = backoff.get("kind", "exponential")
-    if kind not in get_args(Kind):
-        raise UsageError(f"backoff: kind is {' or '.join(get_args(Kind))}, not {kind!r}")
-    first = check_seconds("backoff first", backoff.get("first", _FIRST), 0.0, _LONGEST_PAUSE)
-    longest = check_seconds(
-        "backoff longest", backoff.get("longest", max(first, _LONGEST)), first, _LONGEST_PAUSE
-    )
-    jitter = check_seconds("backoff jitter", backoff.get("jitter", _JITTER), 0.0, 1.0)
-    return cast("Kind", kind), first, longest, jitter
-
+from holdfast.settings import DEFAULT_LOSSES, Duration, unknown_option
 
 RESULT_KEEP: Final = 3600.0
-_TRAVEL: Final = ("priority", "delay", "tags", "throttles", "expires", "timeout")
 
 
-class JobOptions(TypedDict, total=False):
+class JobOptions(CommonOptions, KeptOptions, total=False):
     """Options of a function job. `queue` (`default`); `name`, its stored name; `retries` and `backoff` for when it
     fails, that is, raises or exceeds its `timeout` (None: it fails at once); `max_losses` (3), how often it may be lost,
     because its process died or its lease expired (0: it runs at most once); `priority`; `tags` and `throttles`, lists of
@@ -111,36 +26,16 @@ class JobOptions(TypedDict, total=False):
     queue: str
     name: str | None
     retries: int | None
-    max_losses: int | None
     backoff: Backoff | BackoffData | None
-    priority: int
-    delay: Duration
-    tags: Sequence[str]
-    throttles: Sequence[str]
-    expires: Duration | None
-    timeout: Duration | None
     soft_timeout: Duration | None
-    result_keep: Duration
     strict_results: bool
 
 
-class PutChanges(TypedDict, total=False):
+class PutChanges(AnyPutOptions, total=False):
     """Options of one put: those of `JobOptions`, `depends` (jobs that must be complete first: jids, jobs or handles), a `jid`
     chosen by the caller, and `only_new` to leave an existing job unchanged."""
 
     queue: str
-    priority: int
-    delay: Duration
-    jid: str
-    only_new: bool
-    max_losses: int
-    tags: Sequence[str]
-    throttles: Sequence[str]
-    depends: Sequence[str | HasJid]
-    backoff: BackoffData
-    expires: Duration
-    timeout: Duration
-    result_keep: Duration
 
 
 _OF_OTHER_LIBRARIES: Final = {
@@ -198,28 +93,22 @@ def check_known(options: JobOptions) -> None:
 
 
 def travelling(options: JobOptions) -> dict[str, Any]:
-    """Return the options that each put sends: those that differ from the defaults, and always the budgets."""
-    given: dict[str, object] = {
-        name: value for name, value in options.items() if name in _TRAVEL and value is not None
-    }
-    if "priority" in given:
-        check_bounded("priority", given["priority"], Priority)
-    for name, least in (("delay", 0.0), ("expires", SHORTEST), ("timeout", SHORTEST)):
-        if name in given:
-            check_seconds(name, given[name], least)
-    for name in ("tags", "throttles"):
-        if name in given:
-            given[name] = check_each(name, check_list(name, given[name]))
-    # Defaults are not sent.
-    given = {name: value for name, value in given.items() if value}
-    given["retries"] = options.get("retries") or 0
+    """Return the options that each put sends: those that differ from the defaults, and always the budgets. Raises UsageError."""
+    given: dict[str, Any] = {}
+    for name, option in OPTIONS.items():
+        value: Any = options.get(name)
+        if (
+            value is None or name == "retries" or callable(value)
+        ):  # a backoff that is called stays in the worker
+            continue
+        checked = option.check(name, value)
+        if checked or name == "result_keep":
+            given[name] = checked if isinstance(checked, list) else value
+    if given.get("result_keep") == RESULT_KEEP:
+        del given["result_keep"]
     losses = options.get("max_losses")
-    given["max_losses"] = DEFAULT_LOSSES if losses is None else check_bounded("max_losses", losses, Losses)
-    backoff = options.get("backoff")
-    if backoff is not None and not callable(backoff):
-        backoff_words(backoff)
-        given["backoff"] = backoff
-    keep = options.get("result_keep", RESULT_KEEP)
-    if keep != RESULT_KEEP:
-        given["result_keep"] = keep
-    return given
+    budgets = {
+        "retries": options.get("retries") or 0,
+        "max_losses": DEFAULT_LOSSES if losses is None else losses,
+    }
+    return {**given, **budgets}

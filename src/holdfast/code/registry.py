@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from holdfast.bounds import Retries
 from holdfast.code import soft_limit
-from holdfast.code.job_options import RESULT_KEEP, Backoff, JobOptions, code_backoff, travelling
+from holdfast.code.backoff import Backoff, code_backoff
+from holdfast.code.job_options import RESULT_KEEP, JobOptions, travelling
 from holdfast.code.naming import klass_name
 from holdfast.code.signature import Arguments, Result
 from holdfast.errors import UsageError
@@ -124,15 +125,14 @@ def find(name: str) -> Registered | None:
 def make_entry(function: Callable[..., object], options: JobOptions) -> Registered:
     """Register `function` as a job. Raises UsageError for invalid options."""
     function = _checked_function(function)
-    retries = options.get("retries")
-    backoff = options.get("backoff")
+    retries, backoff, keep = options.get("retries"), options.get("backoff"), options.get("result_keep")
     entry = Registered(
         name=_checked_name(function, options.get("name")),
         function=function,
         queue=check_name("queue", options.get("queue", "default")),
         retries=None if retries is None else check_bounded("retries", retries, Retries),
         backoff=code_backoff(backoff),
-        keep_ms=check_milliseconds("result_keep", options.get("result_keep", RESULT_KEEP), 0, MAX_DELAY),
+        keep_ms=check_milliseconds("result_keep", RESULT_KEEP if keep is None else keep, 0, MAX_DELAY),
         travelling=travelling(options),
         soft_timeout=soft_limit.checked(options.get("soft_timeout"), options.get("timeout")),
         strict_results=check_switch("strict_results", options.get("strict_results", False)),

@@ -47,17 +47,19 @@ class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
     def words(self) -> list[Word]:
         """The number of options, then (option, value) pairs."""
         pairs = list_pairs(self.tags, self.throttles or None, self.depends)
-        if self.backoff:
-            pairs += ("backoff", self.backoff)
-        if self.expires_ms:
-            pairs += ("expires", self.expires_ms)
-        if self.limit_ms:
-            pairs += ("limit", self.limit_ms)
-        if self.keep_ms is not None:
-            pairs += ("keep", self.keep_ms)
-        if self.trace:
-            pairs += ("trace", self.trace)
+        for field, word in _SINGLE:
+            value = getattr(self, field)
+            if value or (value is not None and field == "keep_ms"):
+                pairs += (word, value)
         return [len(pairs) // 2, *pairs]
+
+
+_SINGLE: Final = tuple(
+    (field, field.removesuffix("_ms"))
+    for field in ExtraOptions.__struct_fields__
+    if field not in ("tags", "throttles", "depends")
+)
+"""The options of one value, and the word of each in a call."""
 
 
 class JobWithOptions(msgspec.Struct, frozen=True, gc=False):

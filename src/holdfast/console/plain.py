@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.client.explanation import Explanation
+from holdfast.code.put_options import kept_options
 from holdfast.models import HistoryEntry, JobFacts
 
 _HIDDEN: Final = frozenset(("flags", "options", "planned_ms", "trend_from_ms"))
@@ -56,15 +57,9 @@ def name_in_json(field: str) -> str:
 
 
 def _options(facts: JobFacts) -> dict[str, Any]:
-    options = facts.options
-    limit, keep = options.get("limit"), options.get("keep")
-    expires = options.get("expires")
     return {
         "max_losses": facts.max_losses,
-        "backoff": options.get("backoff"),
-        "expires": int(expires) / 1000 if expires else None,
-        "timeout": int(limit) / 1000 if limit else None,
-        "result_keep": None if keep is None else int(keep) / 1000,
+        **kept_options(facts.options),
         "lease_ends": facts.expires_ms / 1000 if facts.expires_ms else None,
     }
 

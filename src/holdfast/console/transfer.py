@@ -8,6 +8,8 @@ import msgspec
 
 from holdfast.client.descriptors import AnyClient, PlanMethod, StepMethod, put_together, run_plan
 from holdfast.client.put_options import make_put
+from holdfast.code.backoff import backoff_data
+from holdfast.code.put_options import OPTIONS, kept_options
 from holdfast.code.steps import Steps
 from holdfast.commands.admin import Info
 from holdfast.commands.jobs import JobGet, Put
@@ -74,8 +76,8 @@ def line_of(facts: JobFacts) -> JobLine | None:
         msgspec.json.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    options = facts.options
-    keep = options.get("keep")
+    options = kept_options(facts.options)
+    options["backoff"] = backoff_data(options["backoff"] or "")
     return JobLine(
         jid=facts.jid,
         queue=facts.queue,
@@ -88,10 +90,7 @@ def line_of(facts: JobFacts) -> JobLine | None:
         throttles=tuple(name for name in facts.throttles if not name.startswith(OWN_THROTTLE)),
         depends=facts.dependencies,
         due=_seconds(facts.due_ms),
-        expires=_seconds(options.get("expires")),
-        timeout=_seconds(options.get("limit")),
-        result_keep=0.0 if keep == 0 else _seconds(keep),
-        backoff=_backoff(str(options.get("backoff", ""))),
+        **options,
         state=facts.state,
         created=_seconds(facts.created_ms),
         attempts=facts.attempts,
@@ -101,15 +100,6 @@ def line_of(facts: JobFacts) -> JobLine | None:
 
 def _seconds(ms: str | int | None) -> float | None:
     return int(ms) / 1000 if ms else None
-
-
-def _backoff(words: str) -> dict[str, Any] | None:
-    """Return a backoff as an option of a put, for how the core writes it."""
-    parts = words.split(":")
-    if len(parts) != 4:
-        return None
-    first, longest, jitter = map(float, parts[1:])
-    return {"kind": parts[0], "first": first / 1000, "longest": longest / 1000, "jitter": jitter / 100}
 
 
 class ExportPage(msgspec.Struct, frozen=True):
@@ -197,21 +187,9 @@ def _put_of(settings: Settings, line: JobLine, now_ms: int) -> Put | PutWithOpti
     left = None if line.expires is None else line.expires - now
     if left is not None and left <= 0:
         raise UsageError("it has expired: it was not to start later than its time `expires`")
-    options = {
-        "jid": line.jid,
-        "only_new": True,
-        "priority": line.priority,
-        "retries": line.retries,
-        "max_losses": line.max_losses,
-        "tags": line.tags or None,
-        "throttles": line.throttles or None,
-        "depends": line.depends or None,
-        "delay": delay or None,
-        "expires": left,
-        "timeout": line.timeout,
-        "result_keep": line.result_keep,
-        "backoff": line.backoff,
-    }
+    own = {name: getattr(line, name) for name in OPTIONS if name in line.__struct_fields__}
+    lists = {name: own[name] or None for name in ("tags", "throttles", "depends")}
+    options = {**own, **lists, "only_new": True, "delay": delay or None, "expires": left}
     given = {name: value for name, value in options.items() if value is not None}
     return make_put(settings, line.queue, line.klass, bytes(line.data), given)
 

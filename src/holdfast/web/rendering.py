@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from holdfast.code.put_options import OPTIONS
 from holdfast.core.library import shown_core
 from holdfast.errors import UsageError
 from holdfast.settings import DEFAULT_BACKLOG
@@ -27,7 +28,11 @@ class Pages:
             extensions=["jinja2.ext.do"],
         )
         self._environment.filters.update({**formatting.FILTERS, **charts.FILTERS})
-        more: Mapping[str, Any] = {"default_backlog": DEFAULT_BACKLOG, "shown_core": shown_core}
+        more: Mapping[str, Any] = {
+            "default_backlog": DEFAULT_BACKLOG,
+            "shown_core": shown_core,
+            "put_options": OPTIONS,
+        }
         self._environment.globals.update({**formatting.GLOBALS, **more})
 
     def page(self, template: str, ctx: object, page: object, **more: object) -> str:

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypedDict, Unpack
 
-from holdfast.bounds import ParentJids, Retries, TagNames, ThrottleNames
+from holdfast.bounds import ParentJids, Priority, Retries, TagNames, ThrottleNames
 from holdfast.client.descriptors import AnyClient, CommandMethod
 from holdfast.client.jobs.callbacks import settling
 from holdfast.client.jobs.facts import JobView, Local, most_data
 from holdfast.client.jobs.reports import ReportMethod
-from holdfast.client.put_options import check_priority
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
 from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track
@@ -214,7 +213,7 @@ def _moved(job: Any, queue: object, options: Mapping[str, object]) -> Move:
         job.jid,
         check_milliseconds("delay", given.get("delay", 0)),
         job._sent_data if data is None else encode_data(data, most_data(job._client)),
-        check_priority(given["priority"]) if "priority" in given else None,
+        check_bounded("priority", given["priority"], Priority) if "priority" in given else None,
         check_name("klass", job.klass_name) if JobView.klass_name.differs(job) else "",
         None if retries is None else check_bounded("retries", retries, Retries),
         check_names("tags", given["tags"], TagNames) if "tags" in given else None,

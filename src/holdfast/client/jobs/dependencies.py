@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple, Required, cast
 from holdfast.client.bulk import OnePut
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod
 from holdfast.client.jobs.callbacks import settling
-from holdfast.client.put_options import NOTHING, PutOptions, make_put
+from holdfast.client.put_options import NOTHING, make_put
 from holdfast.code.current import put_collector
+from holdfast.code.put_options import PutOptions
 from holdfast.commands import Command
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
 from holdfast.commands.jobs import PutMany

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Self, Unpack
 
+from holdfast.bounds import Priority
 from holdfast.client.descriptors import CommandMethod, SettableFact, StepMethod
 from holdfast.client.explanation import ExplainedVerbs
 from holdfast.client.jobs.attributes import AttributeVerbs, Moving
@@ -11,7 +12,6 @@ from holdfast.client.jobs.callbacks import Callbacks, settling
 from holdfast.client.jobs.dependencies import Completing, WaitingJob
 from holdfast.client.jobs.facts import JobView, any_name, set_klass
 from holdfast.client.jobs.forms import JobForms, JobParts, built, made_edits, made_facts
-from holdfast.client.put_options import check_priority
 from holdfast.client.stacks import LiveStack, ask_worker
 from holdfast.code.current import Running
 from holdfast.code.steps import Steps
@@ -22,7 +22,7 @@ from holdfast.commands.leases import Heartbeat
 from holdfast.commands.outcomes import OWN_BACKOFF, Fail, Retry, Timeout
 from holdfast.errors import JobNotFound
 from holdfast.models import JobFacts
-from holdfast.settings import Duration, check_milliseconds, check_name, check_text
+from holdfast.settings import Duration, check_bounded, check_milliseconds, check_name, check_text
 
 
 class RunFacts:
@@ -176,7 +176,7 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
 
         Raises UsageError, JobNotFound. Core: verbs/reprioritise.lua.
         """
-        check_priority(priority)
+        check_bounded("priority", priority, Priority)
         return then(SetPriority(priority, (self.jid,)), lambda known: self._has_priority(known, priority))
 
     def _has_priority(self, known: list[bool], priority: int) -> int:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any, Final, Unpack
 
 from holdfast.client.descriptors import AsyncHandle, SyncHandle
-from holdfast.client.put_options import PutOptions
 from holdfast.client.topics.delivery import SubscriptionBase
 from holdfast.client.topics.messages import AsyncItem, Item
 from holdfast.client.topics.scheduler import SchedulerVerbs
 from holdfast.client.topics.topic import AsyncTopic, Topic
+from holdfast.code.put_options import PutOptions
 from holdfast.code.steps import Steps, await_steps, run_steps
 from holdfast.errors import UsageError
 from holdfast.wire.plans import AsyncRunner, Runner

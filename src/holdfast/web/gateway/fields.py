@@ -13,7 +13,9 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from holdfast.bounds import MAX_DELAY, Name, OptionalName, Whole, meta
-from holdfast.code.job_options import RESULT_KEEP, backoff_words
+from holdfast.code.backoff import backoff_words
+from holdfast.code.job_options import RESULT_KEEP
+from holdfast.code.put_options import OPTIONS
 from holdfast.codecs import MAX_DATA_CAP, encode_data
 from holdfast.commands.leases import Done, Held, Lease
 from holdfast.commands.options import ExtraOptions, JobWithOptions
@@ -27,7 +29,11 @@ _MOST: Final = 512
 Data = Raw | UnsetType
 Seconds = Annotated[float, Meta(ge=0, le=MAX_DELAY)]
 Backoff = float | str | dict[str, float | str]
-ALIASES: Final[Mapping[str, str]] = {"limit_ms": "timeout", "max_ms": "max", "leases": "jobs"}
+ALIASES: Final[Mapping[str, str]] = {
+    **{option.field: name for name, option in OPTIONS.items() if option.stored},
+    "keep_ms": "keep",
+    "leases": "jobs",
+}
 """The names of fields here where they are not those of the command without `_ms`."""
 
 

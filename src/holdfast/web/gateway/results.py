@@ -6,6 +6,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw
 
+from holdfast.code.put_options import kept_options
 from holdfast.commands.jobs import Outcome
 from holdfast.commands.leases import Settlement
 from holdfast.console.plain import plain
@@ -80,8 +81,7 @@ class Settled(msgspec.Struct, frozen=True):
 
 def leased(facts: JobFacts) -> LeasedJob:
     """Return a popped job."""
-    options = facts.options
-    limit, keep, expires = options.get("limit"), options.get("keep"), options.get("expires")
+    options = kept_options(facts.options)
     return LeasedJob(
         facts.jid,
         facts.klass,
@@ -102,10 +102,10 @@ def leased(facts: JobFacts) -> LeasedJob:
         facts.lease_ms / 1000,
         facts.tags,
         facts.throttles,
-        None if limit is None else int(limit) / 1000,
-        int(expires) / 1000 if expires else None,
-        None if keep is None else int(keep) / 1000,
-        cast("str | None", options.get("backoff")),
+        options["timeout"],
+        options["expires"],
+        options["result_keep"],
+        options["backoff"],
         _failure(facts.failure),
         facts.spawned_from,
     )

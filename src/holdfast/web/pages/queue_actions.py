@@ -1,8 +1,11 @@
 """What is done to queues: pause and resume them, put jobs, set their limits, purge and forget them."""
 
-from collections.abc import Callable
-from typing import Any, Final, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, cast
 
+import msgspec
+
+from holdfast.code.put_options import OPTIONS, Kind
 from holdfast.commands.queues import BOUNDS, QueueOption
 from holdfast.console.operation_spec import Spec
 from holdfast.console.put import NamedCode, value_of
@@ -146,7 +149,7 @@ def _maximum(what: str, text: str) -> int:
     return check_whole(what, int(text) if text.isdecimal() else text, 0, 1 << 31)
 
 
-class PutJob(Body, frozen=True, kw_only=True):
+class PutFields(Body, frozen=True, kw_only=True):
     """A job: its queue, its code (the name of a function, or of a class), and its data as JSON.
 
     Of a function the data are an array of its arguments or an object of named ones. `tags` have commas between. Options that
@@ -157,17 +160,34 @@ class PutJob(Body, frozen=True, kw_only=True):
     code: str
     kind: Literal["function", "class"] = "function"
     data: str = ""
-    jid: str = ""
-    priority: int | str = ""
-    delay: float | str = ""
-    retries: int | str = ""
     tags: str = ""
     tag: list[str] = []
     throttle: list[str] = []
     depends: list[str] = []
 
 
-async def put(ctx: Context, body: PutJob) -> Done:
+_TYPES: Final[Mapping[Kind, Any]] = {
+    "whole": int | str, "seconds": float | str, "switch": bool, "text": str, "backoff": float | str,
+}  # fmt: skip
+_FIELDS: Final[list[Any]] = [
+    (name, _TYPES[option.kind], option.kind != "switch" and "")
+    for name, option in OPTIONS.items()
+    if not option.is_list
+]
+PutJob: Final = cast(
+    "type[PutFields]",
+    msgspec.defstruct(
+        "PutJob",
+        _FIELDS,
+        bases=(PutFields,),
+        namespace={"__doc__": PutFields.__doc__},
+        frozen=True,
+        kw_only=True,
+    ),
+)
+
+
+async def put(ctx: Context, body: PutFields) -> Done:
     """Put a job by the name of its code, which is not imported here."""
     code = NamedCode(body.code.strip(), body.kind == "class", ctx.site.client.settings.max_data)
     data = code.data(body.data if body.data.strip() else None)
@@ -181,11 +201,12 @@ async def put(ctx: Context, body: PutJob) -> Done:
     )
 
 
-def _options(body: PutJob) -> dict[str, Any]:
+def _options(body: PutFields) -> dict[str, Any]:
     names = [*body.tag, *(name.strip() for name in body.tags.split(",") if name.strip())]
-    numbers = {name: _given(getattr(body, name)) for name in ("priority", "delay", "retries")}
+    single = {name: _given(getattr(body, name)) for name, _, _ in _FIELDS}
     lists = {"tags": names, "throttles": body.throttle, "depends": body.depends}
-    return {**numbers, **{name: value or None for name, value in lists.items()}, "jid": body.jid or None}
+    given = {**single, "only_new": single["only_new"] or None, "jid": getattr(body, "jid", "") or None}
+    return {**given, **{name: value or None for name, value in lists.items()}}
 
 
 def _given(value: float | str) -> object:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.code.backoff import DEFAULT_WORDS, Backoff, backoff_text
 from holdfast.code.calling import CannotRun
 from holdfast.code.current import Running
 from holdfast.code.failure import (
@@ -31,7 +32,6 @@ from holdfast.code.failure import (
     raised_by,
     text_of,
 )
-from holdfast.code.job_options import DEFAULT_WORDS, Backoff, backoff_text
 from holdfast.code.outcomes import OUTCOMES, Failed, Moved, Retry, Terminated
 from holdfast.code.registry import Registered
 from holdfast.code.resolver import Target

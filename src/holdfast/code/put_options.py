@@ -1,0 +1,227 @@
+"""The options of a put: one table. Clients, recurring jobs, the shell, the web, the gateway and exports go through it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict
+
+from holdfast.bounds import Losses, ParentJids, Priority, Retries, TagNames, ThrottleNames
+from holdfast.code.backoff import BackoffData, backoff_words
+from holdfast.settings import (
+    SHORTEST,
+    Duration,
+    HasJid,
+    check_bounded,
+    check_jids,
+    check_milliseconds,
+    check_name,
+    check_names,
+    check_switch,
+)
+
+Kind = Literal["switch", "whole", "seconds", "names", "jids", "text", "backoff"]
+
+
+class Option(NamedTuple):
+    """What holds for an option beside its type.
+
+    `field` is that of the command which it becomes, or of its `ExtraOptions`. `check` returns the value of that field for what
+    was given under a name, and raises UsageError. `doc` is the help of its flag in the shell, `label` its name on pages. `stored` is
+    its name among the options of a stored job ("": those do not have it). `recurring`: a template has it.
+    """
+
+    field: str
+    kind: Kind
+    check: Callable[[str, Any], Any]
+    label: str
+    doc: str
+    stored: str = ""
+    recurring: bool = True
+
+    @property
+    def is_list(self) -> bool:
+        """Whether several values may be given."""
+        return self.kind in ("names", "jids")
+
+
+def _within(kind: Any) -> Callable[[str, object], int]:
+    return lambda name, value: check_bounded(name, value, kind)
+
+
+def _each(kind: Any) -> Callable[[str, object], list[str]]:
+    return lambda name, value: check_names(name, value, kind)
+
+
+def _jids(name: str, value: object) -> list[str]:
+    return check_jids(name, value, ParentJids)
+
+
+def _length(name: str, value: object) -> int:
+    return check_milliseconds(name, value, SHORTEST)
+
+
+def _words(_: str, value: object) -> str:
+    return backoff_words(value)
+
+
+class CommonOptions(TypedDict, total=False):
+    """Options of puts and of functions that are arguments of `put`."""
+
+    priority: Annotated[
+        int | None,
+        Option("priority", "whole", _within(Priority), "Priority", "Priority, higher first [default: 0]."),
+    ]
+    delay: Annotated[
+        Duration | None,
+        Option(
+            "delay_ms",
+            "seconds",
+            check_milliseconds,
+            "Delay",
+            "Seconds until the job is due [default: 0].",
+            recurring=False,
+        ),
+    ]
+    tags: Annotated[
+        Iterable[str] | None,
+        Option("tags", "names", _each(TagNames), "Tags", "Tag of the job."),
+    ]
+    throttles: Annotated[
+        Iterable[str] | None,
+        Option("throttles", "names", _each(ThrottleNames), "Throttles", "Throttle of the job."),
+    ]
+
+
+class KeptOptions(TypedDict, total=False):
+    """Options that are kept with a job or a template, beside its backoff."""
+
+    max_losses: Annotated[
+        int | None,
+        Option(
+            "max_losses",
+            "whole",
+            _within(Losses),
+            "Losses allowed",
+            "Runs that may be lost and be repeated [default: 3; of a class, its retries pay for them].",
+        ),
+    ]
+    expires: Annotated[
+        Duration | None,
+        Option(
+            "expires_ms",
+            "seconds",
+            _length,
+            "Expires",
+            "Fail the job if it has not started by then.",
+            "expires",
+        ),
+    ]
+    timeout: Annotated[
+        Duration | None,
+        Option("limit_ms", "seconds", _length, "Time limit", "Longest run of the job.", "limit"),
+    ]
+    result_keep: Annotated[
+        Duration | None,
+        Option(
+            "keep_ms",
+            "seconds",
+            check_milliseconds,
+            "Result kept",
+            "How long its result is kept [default: 3600].",
+            "keep",
+        ),
+    ]
+
+
+class MoreOptions(KeptOptions, total=False):
+    """Options of a put that older clients do not have: `only_new` leaves an existing job alone; `backoff` is how long to
+    wait between attempts: seconds, `"exponential"`, or a dict (`kind`, `first`, `longest`, `jitter`).
+
+    In seconds, or as timedelta: `expires` (the job must start within this time of the put), `timeout` (the longest run), `result_keep`.
+    `max_losses` (0 to 254): how many attempts may be lost, because the process died or the lease expired; it
+    gives the job budgets of its own, in which `retries` pay for failures only. Without it a lost attempt costs a retry.
+    """
+
+    only_new: Annotated[
+        bool,
+        Option(
+            "mode",
+            "switch",
+            check_switch,
+            "Only if new",
+            "Leave a job that has this jid unchanged.",
+            recurring=False,
+        ),
+    ]
+    backoff: Annotated[
+        BackoffData | None,
+        Option(
+            "backoff",
+            "backoff",
+            _words,
+            "Backoff",
+            "Pause before a repeated run: seconds, fixed, exponential, or JSON options.",
+            "backoff",
+        ),
+    ]
+
+
+class AnyPutOptions(MoreOptions, CommonOptions, total=False):
+    """Options of any put but its retries, which a function job declares."""
+
+    jid: Annotated[
+        str | None,
+        Option(
+            "jid",
+            "text",
+            check_name,
+            "Jid",
+            "Jid of the job; a job that has it is replaced [default: a new one].",
+        ),
+    ]
+    depends: Annotated[
+        Iterable[str | HasJid] | None,
+        Option(
+            "depends",
+            "jids",
+            _jids,
+            "Depends on",
+            "Job that must be complete first.",
+            recurring=False,
+        ),
+    ]
+
+
+class PutOptions(AnyPutOptions, total=False):
+    """Options of a put: `priority` (-4095 to 4095, higher first), `delay` in seconds, `retries` (0 to 1000),
+    `jid` of the caller's choice, and those of `MoreOptions`.
+
+    `tags` (up to 64) and `throttles` (16) are lists of names, `depends` (450) of jids, jobs or handles. Where seconds are
+    meant, a timedelta may be given. None counts as not given.
+    """
+
+    retries: Annotated[
+        int | None,
+        Option(
+            "retries",
+            "whole",
+            _within(Retries),
+            "Retries",
+            "Runs that may fail and be repeated [default: 0; of a class 5].",
+        ),
+    ]
+
+
+OPTIONS: Final[Mapping[str, Option]] = {
+    name: kind.__metadata__[0] for name, kind in PutOptions.__annotations__.items()
+}
+"""All options of a put by name."""
+
+
+def kept_options(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a stored job under the names of a put: times in seconds, `expires` as a moment; None: it has none."""
+    return {
+        name: _read(option, stored.get(option.stored)) for name, option in OPTIONS.items() if option.stored
+    }
+
+
+def _read(option: Option, value: Any) -> Any:
+    return int(value) / 1000 if value is not None and option.field.endswith("_ms") else value

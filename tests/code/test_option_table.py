@@ -1,0 +1,76 @@
+"""The options of a put are one table: what it has, every door has."""
+
+import click
+import msgspec
+import pytest
+
+from holdfast import Client, UsageError
+from holdfast.cli.put import put as put_command
+from holdfast.cli.recurring import add as add_command
+from holdfast.code.put_options import OPTIONS, kept_options
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions
+from holdfast.console.transfer import JobLine
+from holdfast.web.gateway.verbs import verbs
+from holdfast.web.pages.queue_actions import PutJob
+
+OF_MODE = {"only_new"}
+"""The gateway takes `mode`, and an export has none."""
+
+
+def flags(command: click.Command) -> set[str]:
+    return {str(one.name) for one in command.params}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_is_taken_by_every_door(name: str) -> None:
+    option = OPTIONS[name]
+    fields = {
+        *ExtraOptions.__struct_fields__,
+        *JobWithOptions.__struct_fields__,
+        *PutWithOptions.__struct_fields__,
+    }
+    assert option.field in fields
+    assert name in flags(put_command)
+    assert (name in flags(add_command)) == option.recurring
+    if name not in OF_MODE:
+        assert name in verbs()["put"].request.__struct_fields__
+    if name not in OF_MODE | {"delay"}:  # a line of an export has `due`
+        assert name in JobLine.__struct_fields__
+    if not option.is_list:
+        assert name in PutJob.__struct_fields__
+    assert option.doc.endswith((".", "]."))
+    assert option.label
+
+
+@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.stored])
+def test_a_kept_option_comes_back_under_its_name(name: str, client: Client) -> None:
+    value = {"backoff": 5}.get(name, 60)
+    client.queues["q"].put("k", {}, jid="j", **{name: value})
+    stored = client.jobs["j"].facts.options
+    assert set(stored) >= {OPTIONS[name].stored}
+    found = kept_options(stored)
+    assert {each for each in found if found[each] is not None} == {name}
+    if name in ("timeout", "result_keep"):
+        assert found[name] == 60.0
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, option in OPTIONS.items() if option.recurring and name != "jid"]
+)
+def test_a_recurring_job_takes_it_and_refuses_a_wrong_value(name: str, client: Client) -> None:
+    good = {"tags": ["a"], "throttles": ["a"]}.get(name, 5)
+    client.queues["q"].recur("k", {}, 60, jid="r", **{name: good})
+    assert client.recurring["r"]
+    with pytest.raises(UsageError, match=name):
+        client.queues["q"].recur("k", {}, 60, jid="r", **{name: object()})  # type: ignore[arg-type]
+
+
+def test_a_result_of_recurring_jobs_need_not_be_kept(client: Client) -> None:
+    client.queues["q"].recur("k", {}, 60, jid="r", result_keep=0)
+    job = client.queues["q"].pop()
+    assert job
+    assert kept_options(job.facts.options)["result_keep"] == 0
+
+
+def test_requests_and_lines_have_no_field_twice() -> None:
+    assert len(msgspec.structs.fields(PutJob)) == len({one.name for one in msgspec.structs.fields(PutJob)})
