@@ -79,6 +79,15 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
         """`topics`, under the name that older programs use."""
         return self.topics
 
+    def acting_as(self, actor: str) -> "AsyncClient":
+        """Return this client, with a line in the audit log for each change of a queue, throttle, setting, recurring job, worker or topic.
+
+        It shares the connections of this one; close this one. `actor` is who acts, such as `ada@laptop`. Raises UsageError.
+        """
+        from holdfast.client.acting import AsyncActingClient
+
+        return AsyncActingClient(self, actor)
+
     async def run_all(self, commands: Sequence[Command[R]]) -> list[R | HoldfastError]:
         """Run commands in one pipeline; return the result of each, or the HoldfastError it would have raised."""
         for command in commands:

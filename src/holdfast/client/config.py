@@ -201,6 +201,11 @@ def _number_of(text: str) -> float | None:
     return number if isfinite(number) else None
 
 
+def setting_command(key: str, value: object, seen: str | None = None) -> Command[bool]:
+    """Return the command that writes a setting, or with None removes its value. Raises UsageError."""
+    return unset_command(key, seen) if value is None else set_command(key, value, seen)
+
+
 def unset_command(key: str, seen: str | None = None) -> Command[bool]:
     """Return the command that removes the value of a setting, if it has the one that was `seen`."""
     if key in OF_THE_ROOT:

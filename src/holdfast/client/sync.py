@@ -90,6 +90,15 @@ class Client(Decorating, ClientBase[Redis], SyncHandle):
         """`topics`, under the name that older programs use."""
         return self.topics
 
+    def acting_as(self, actor: str) -> "Client":
+        """Return this client, with a line in the audit log for each change of a queue, throttle, setting, recurring job, worker or topic.
+
+        It shares the connections of this one; close this one. `actor` is who acts, such as `ada@laptop`. Raises UsageError.
+        """
+        from holdfast.client.acting import ActingClient
+
+        return ActingClient(self, actor)
+
     def run(self, command: Command[R], /) -> R:
         """Run one command of `holdfast.commands`. Raises UsageError, Refused, TransportError, CoreMismatch, StoreUnsupported."""
         if not self._loop_allowed and asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from holdfast.bounds import Count, Milliseconds, Name, Names, OptionalName, Whole
-from holdfast.commands.base import CommandBase, Reply, Word, seen_words
+from holdfast.commands.base import AuditedChange, CommandBase, Reply, Word, seen_words
 from holdfast.models import CoreInfo, text, texts
 
 
@@ -76,6 +76,10 @@ class ConfigSet(CommandBase, frozen=True, gc=False):
     value: str
     seen: OptionalName | None = None
 
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("set config", self.key, self.value)
+
     def words(self) -> Sequence[Word]:
         return (self.key, self.value, *seen_words(self.seen))
 
@@ -95,6 +99,10 @@ class ConfigUnset(CommandBase, frozen=True, gc=False):
 
     key: Name
     seen: OptionalName | None = None
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("unset config", self.key)
 
     def words(self) -> Sequence[Word]:
         return (self.key, *seen_words(self.seen))
@@ -175,6 +183,13 @@ class IdentifiersSet(CommandBase, frozen=True, gc=False):
 
     identifiers: Mapping[str, str]
 
+    @property
+    def audit_line(self) -> AuditedChange:
+        kept = {name: msgspec.json.decode(value) for name, value in self.identifiers.items() if value != "[]"}
+        return AuditedChange(
+            "set queue patterns", f"{len(kept)} identifiers", msgspec.json.encode(kept).decode()
+        )
+
     def words(self) -> Sequence[Word]:
         return tuple(word for pair in self.identifiers.items() for word in pair)
 
@@ -192,6 +207,12 @@ class PrioritiesSet(CommandBase, frozen=True, gc=False):
     adds: ClassVar[bool] = True
 
     rules: Sequence[str]
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        rules = [msgspec.json.decode(rule) for rule in self.rules]
+        detail = msgspec.json.encode([[rule["pattern"], rule["fairly"]] for rule in rules]).decode()
+        return AuditedChange("set queue priorities", f"{len(rules)} rules", detail)
 
     def words(self) -> Sequence[Word]:
         return tuple(self.rules)
@@ -226,6 +247,14 @@ class SettingSet(CommandBase, frozen=True, gc=False):
     name: Name
     value: Whole | None
     seen: int | None = None
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return (
+            AuditedChange("unset config", self.name)
+            if self.value is None
+            else AuditedChange("set config", self.name, str(self.value))
+        )
 
     def words(self) -> Sequence[Word]:
         return (self.name, "" if self.value is None else self.value, *seen_words(self.seen))

@@ -5,7 +5,7 @@ A command has no socket, and sync and async clients share it. `words()` leaves o
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -16,6 +16,14 @@ Word = str | bytes | int
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+class AuditedChange(NamedTuple):
+    """What was done to what, as the audit log has it."""
+
+    what: str
+    target: str
+    detail: str = ""
 
 
 class Command(Protocol[R_co]):
@@ -35,6 +43,11 @@ class Command(Protocol[R_co]):
     @property
     def numbered(self) -> bool:
         """Whether a request id is sent with this call."""
+        ...
+
+    @property
+    def audit_line(self) -> AuditedChange | None:
+        """What an operator changes by it, for the audit log; None for what is not noted there."""
         ...
 
     @property
@@ -63,6 +76,11 @@ class CommandBase(msgspec.Struct, frozen=True, gc=False):
     def numbered(self) -> bool:
         """Whether a request id is sent with this call."""
         return self.request_id_at >= 0
+
+    @property
+    def audit_line(self) -> AuditedChange | None:
+        """What an operator changes by it; None for what is not noted in the audit log."""
+        return None
 
     @property
     def repeat_advice(self) -> str:
@@ -163,6 +181,10 @@ class _Converted:
     @property
     def repeat_advice(self) -> str:
         return self._within.repeat_advice
+
+    @property
+    def audit_line(self) -> AuditedChange | None:
+        return self._within.audit_line
 
     def read(self, reply: Reply) -> object:
         return self._convert(self._within.read(reply))

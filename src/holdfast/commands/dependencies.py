@@ -16,7 +16,7 @@ from holdfast.bounds import (
     Priority,
     Retries,
 )
-from holdfast.commands.base import CommandBase, Reply, Word, raise_refusal
+from holdfast.commands.base import AuditedChange, CommandBase, Reply, Word, raise_refusal
 from holdfast.commands.jobs import budgets
 from holdfast.commands.leases import Held
 from holdfast.commands.options import JobWithOptions
@@ -38,6 +38,10 @@ class Depend(CommandBase, frozen=True, gc=False):
     jid: Name
     parents: Names = ()
     mode: Literal["add", "remove", "all"] = "add"
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("depend" if self.mode == "add" else "undepend", self.jid, " ".join(self.parents))
 
     def words(self) -> Sequence[Word]:
         return (self.mode, self.jid, *self.parents)

@@ -1,16 +1,17 @@
 """Commands of operators: search for jobs, change many of them, and keep track of that."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, TypeVar
 
 import msgspec
 
 from holdfast.bounds import Count, Milliseconds, Name, OptionalName, Whole
-from holdfast.commands.base import Command, CommandBase, Reply, Word
+from holdfast.commands.base import AuditedChange, Command, CommandBase, Reply, Word
 from holdfast.commands.job_rows import JobRow, placed_by, rows_of, states_of
 from holdfast.commands.views import Cursor
 from holdfast.errors import Refused, refusal
 from holdfast.models import text
+from holdfast.settings import check_name
 
 SCANNED: Final = frozenset(
     (
@@ -21,6 +22,8 @@ SCANNED: Final = frozenset(
 """The sets of jobs that can be scanned."""
 MAX_CHANGED: Final = 256
 """The largest number of jobs in one Act."""
+
+R = TypeVar("R")
 
 Action = Literal[
     "retry", "fail", "move", "cancel", "delete", "expire", "run", "delay", "priority", "retries", "data", "tag", "untag",
@@ -272,6 +275,23 @@ class Audited(CommandBase, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> Any:
         return self.within.read(reply)
+
+
+def audited(who: str, command: Command[R], what: str = "", target: str = "", detail: str = "") -> Command[R]:
+    """Return a command that also writes a line of the audit log, if it is known who acts. Raises UsageError.
+
+    The line is `what`, `target` and `detail`, or what the command itself has; without either the command stays as it is.
+    """
+    line = AuditedChange(what, target, detail) if what else command.audit_line
+    if not who or line is None:
+        return command
+    return Audited(
+        check_name("actor", who), line.what, _cut(line.target, 200), _cut(line.detail, 4000), command
+    )
+
+
+def _cut(text: str, size: int) -> str:
+    return text.encode()[:size].decode(errors="ignore")
 
 
 VERBS: Mapping[str, type[CommandBase]] = {

@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Literal
 import msgspec
 
 from holdfast.bounds import Count, Losses, Maximum, Milliseconds, Name, Names, OptionalName, Whole, limits
-from holdfast.commands.base import CommandBase, Reply, Word, seen_words
+from holdfast.commands.base import AuditedChange, CommandBase, Reply, Word, seen_words
 from holdfast.models import Counts, JobFacts, Stats, text
 
 
@@ -86,6 +86,10 @@ class Pause(CommandBase, frozen=True, gc=False):
     why: str = ""
     length_ms: Milliseconds = 0
 
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("pause" if self.on else "resume", ", ".join(self.queues), self.why)
+
     def words(self) -> Sequence[Word]:
         return (1 if self.on else 0, self.who, self.why, self.length_ms, *self.queues)
 
@@ -104,6 +108,10 @@ class QueueForget(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
 
     queues: Names
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("forget queue", ", ".join(self.queues))
 
     def words(self) -> Sequence[Word]:
         return tuple(self.queues)
@@ -163,6 +171,12 @@ class ThrottleSet(CommandBase, frozen=True, gc=False):
     expires_ms: Milliseconds = 0
     seen: int | None = None
 
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange(
+            "set throttle", self.name, f"maximum={self.maximum} seconds={self.expires_ms / 1000:g}"
+        )
+
     def words(self) -> Sequence[Word]:
         maximum = "" if self.maximum is None else self.maximum
         return (self.name, maximum, self.expires_ms, *seen_words(self.seen))
@@ -178,6 +192,10 @@ class ThrottleDelete(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
 
     name: Name
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("delete throttle", self.name)
 
     def words(self) -> Sequence[Word]:
         return (self.name,)
@@ -198,6 +216,10 @@ class ThrottleRelease(CommandBase, frozen=True, gc=False):
 
     name: Name
     jids: Names
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("release throttle", self.name, " ".join(self.jids))
 
     def words(self) -> Sequence[Word]:
         return (self.name, *self.jids)
@@ -246,6 +268,12 @@ class QueueSet(CommandBase, frozen=True, gc=False):
     option: QueueOption
     value: Whole | None
     seen: int | Literal[""] | None = None
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange(
+            "set queue", self.queue, f"{self.option}={'' if self.value is None else self.value}"
+        )
 
     def words(self) -> Sequence[Word]:
         value = "" if self.value is None else self.value

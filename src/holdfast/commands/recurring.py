@@ -18,7 +18,7 @@ from holdfast.bounds import (
     ThrottleNames,
 )
 from holdfast.commands.attributes import Tag
-from holdfast.commands.base import CommandBase, Reply, Word
+from holdfast.commands.base import AuditedChange, CommandBase, Reply, Word
 from holdfast.commands.jobs import budgets
 from holdfast.commands.options import ExtraOptions
 from holdfast.ids import mint_jid
@@ -184,6 +184,19 @@ class RecurUpdate(CommandBase, frozen=True, gc=False):
     queue: OptionalName | None = None
     throttles: ThrottleNames | None = None
 
+    def _changed(self) -> list[str]:
+        """The attributes that change, in words; data are left out."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__[1:]}
+        return [
+            name if name == "data" else f"{name}={value!r}"
+            for name, value in given.items()
+            if value is not None
+        ]
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("edit recurring", self.jid, " ".join(self._changed()))
+
     def words(self) -> Sequence[Word]:
         words: list[Word] = [self.jid]
         for key, value in (
@@ -215,6 +228,12 @@ class RecurTag(Tag, frozen=True, gc=False):
 
     verb: ClassVar[str] = "recur_tag"
 
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange(
+            "tag recurring" if self.mode == "add" else "untag recurring", self.jid, ", ".join(self.tags)
+        )
+
 
 class RecurPause(CommandBase, frozen=True, gc=False):
     """Pause a template (`on`), or resume it. `who` and `why` are recorded. Returns whether that changed something.
@@ -231,6 +250,10 @@ class RecurPause(CommandBase, frozen=True, gc=False):
     on: bool = True
     who: OptionalName = ""
     why: str = ""
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("pause recurring" if self.on else "resume recurring", self.jid, self.why)
 
     def words(self) -> Sequence[Word]:
         return (int(self.on), self.jid, self.who, self.why)
@@ -251,6 +274,10 @@ class RecurRun(CommandBase, frozen=True, gc=False):
 
     jid: Name
 
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("run recurring", self.jid)
+
     def words(self) -> Sequence[Word]:
         return (self.jid,)
 
@@ -268,6 +295,10 @@ class RecurCancel(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
 
     jids: Names
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("delete recurring", ", ".join(self.jids))
 
     def words(self) -> Sequence[Word]:
         return tuple(self.jids)

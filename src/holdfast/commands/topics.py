@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.bounds import Limit, Milliseconds, Name, Names
 from holdfast.codecs import decode
-from holdfast.commands.base import CommandBase, Reply, Word
+from holdfast.commands.base import AuditedChange, CommandBase, Reply, Word
 from holdfast.models.job import text
 
 How = Literal["in", "at"]
@@ -178,6 +178,10 @@ class TopicReschedule(CommandBase, frozen=True, gc=False):
     how: How
     when_ms: Milliseconds
 
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("reschedule messages", self.topic, " ".join(self.ids))
+
     def words(self) -> Sequence[Word]:
         return (self.topic, self.how, self.when_ms, *self.ids)
 
@@ -193,6 +197,10 @@ class TopicDelete(CommandBase, frozen=True, gc=False):
 
     topic: Name
     ids: Names
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("delete messages", self.topic, " ".join(self.ids))
 
     def words(self) -> Sequence[Word]:
         return (self.topic, *self.ids)

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from holdfast.bounds import Count, Name, Names, OptionalName
-from holdfast.commands.base import CommandBase, Reply, Word
+from holdfast.commands.base import AuditedChange, CommandBase, Reply, Word
 from holdfast.models import text
 
 MAX_ROWS: Final = 64
@@ -119,6 +119,10 @@ class WorkerQuiet(CommandBase, frozen=True, gc=False):
     worker: Name
     on: bool = True
 
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("quiet" if self.on else "resume worker", self.worker)
+
     def words(self) -> Sequence[Word]:
         return (self.worker, 1 if self.on else 0)
 
@@ -170,6 +174,10 @@ class WorkerForget(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
 
     workers: Names
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("forget worker", ", ".join(self.workers))
 
     def words(self) -> Sequence[Word]:
         return tuple(self.workers)

@@ -4,28 +4,19 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final, Literal, TypeVar, get_args
 
-import msgspec
-
 from holdfast.bounds import Maximum
-from holdfast.client.config import set_command, unset_command
 from holdfast.client.workers import is_meant
 from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
 from holdfast.commands.admin import Audit
 from holdfast.commands.attributes import Track
 from holdfast.commands.jobs import JobGet
-from holdfast.commands.operations import MAX_CHANGED, Act, Audited
+from holdfast.commands.operations import MAX_CHANGED, Act, audited
 from holdfast.commands.queues import (
-    Pause,
-    QueueForget,
-    QueueOption,
-    QueueSet,
-    ThrottleDelete,
-    ThrottleRelease,
     ThrottleSet,
 )
-from holdfast.commands.recurring import RecurCancel, RecurGet, RecurPause, RecurRun, RecurUpdate
-from holdfast.commands.workers import WorkerForget, WorkerQuiet
+from holdfast.commands.recurring import RecurGet, RecurUpdate
+from holdfast.commands.workers import WorkerQuiet
 from holdfast.console.dependents import with_dependents
 from holdfast.console.operation_spec import Spec, check_value, merged, patch_of
 from holdfast.console.queries import all_workers
@@ -35,25 +26,12 @@ from holdfast.settings import (
     check_each,
     check_milliseconds,
     check_name,
-    check_names,
-    check_text,
     check_throttle,
 )
 from holdfast.wire.plans import Plan, Planner
 
 R = TypeVar("R")
 MOST: Final = 512
-
-
-def by(who: str, what: str, target: str, detail: str, command: Command[R]) -> Command[R]:
-    """Return a command that also writes a line of the audit log, if it is known who acts."""
-    if not who:
-        return command
-    return Audited(check_name("actor", who), what, _cut(target, 200), _cut(detail, 4000), command)
-
-
-def _cut(text: str, most: int) -> str:
-    return text.encode()[:most].decode(errors="ignore")
 
 
 def act(ask: Planner, who: str, spec: Spec, jids: Sequence[str]) -> Plan[list[tuple[str, bool | Refused]]]:
@@ -70,7 +48,9 @@ def act(ask: Planner, who: str, spec: Spec, jids: Sequence[str]) -> Plan[list[tu
         target = some[0] if len(names) == 1 else f"{len(some)} jobs"
         detail = spec.value if len(names) == 1 else " ".join([spec.value, *some])
         command = Act(spec.action, [(jid, "") for jid in some], spec.common, who)
-        results += zip(some, (yield from ask(by(who, spec.action, target, detail, command))), strict=False)
+        results += zip(
+            some, (yield from ask(audited(who, command, spec.action, target, detail))), strict=False
+        )
     return (yield from _unmarked(ask, results)) if spec.action == "untrack" else results
 
 
@@ -116,7 +96,7 @@ def edit(ask: Planner, who: str, jid: str, data: object, patch: str, seen: bytes
         return False
     digest = hashlib.sha1(facts.data).hexdigest().encode()
     [result] = yield from ask(
-        by(who, "edit", jid, new.decode()[:1000], Act("data", [(jid, digest + new)], "", who))
+        audited(who, Act("data", [(jid, digest + new)], "", who), "edit", jid, new.decode()[:1000])
     )
     if isinstance(result, Refused):
         raise result
@@ -153,111 +133,28 @@ def _decoded(jid: str, data: bytes) -> object:
         ) from None
 
 
-def pause(who: str, names: Sequence[str], why: str, seconds: float) -> Command[int]:
-    """Return the command that pauses queues, for ever or for so many seconds."""
-    queues = check_names("queue", names, MOST)
-    length = check_milliseconds("seconds", seconds)
-    return by(who, "pause", ", ".join(queues), why, Pause(queues, True, who, check_text("why", why), length))
+def checked_edit(change: RecurUpdate) -> RecurUpdate:
+    """Return a change of a recurring job. Raises UsageError if it changes nothing."""
+    if all(getattr(change, name) is None for name in change.__struct_fields__[1:]):
+        raise UsageError("nothing to change: give at least one attribute")
+    return change
 
 
-def resume(who: str, names: Sequence[str]) -> Command[int]:
-    """Return the command that resumes queues."""
-    queues = check_names("queue", names, MOST)
-    return by(who, "resume", ", ".join(queues), "", Pause(queues, False, who))
-
-
-def forget_queue(who: str, name: str) -> Command[int]:
-    """Return the command that removes an empty queue from the list."""
-    return by(who, "forget queue", name, "", QueueForget((check_name("queue", name),)))
-
-
-def set_queue(
-    who: str, name: str, option: QueueOption, value: int | None, seen: int | Literal[""] | None
-) -> Command[int | None]:
-    """Return the command that sets a limit of a queue, None to remove it, if it is what was `seen`."""
-    detail = f"{option}={'' if value is None else value}"
-    return by(who, "set queue", check_name("queue", name), detail, QueueSet(name, option, value, seen))
-
-
-def quiet(ask: Planner, who: str, names: Sequence[str], on: bool) -> Plan[dict[str, list[str]]]:
+def quiet(ask: Planner, names: Sequence[str], on: bool) -> Plan[dict[str, list[str]]]:
     """Stop workers from taking jobs, or let them again. Returns by name the workers that it stands for."""
     known = yield from all_workers(ask)
     found = {
         name: [one.name for one in known if is_meant(name, one.name)] for name in check_each("worker", names)
     }
-    what = "quiet" if on else "resume worker"
     for name in dict.fromkeys(name for meant in found.values() for name in meant):
-        yield from ask(by(who, what, name, "", WorkerQuiet(name, on)))
+        yield from ask(WorkerQuiet(name, on))
     return found
 
 
-def forget_workers(who: str, names: Sequence[str]) -> Command[int]:
-    """Return the command that deletes workers from the list."""
-    workers = check_names("worker", names, MOST)
-    return by(who, "forget worker", ", ".join(workers), "", WorkerForget(workers))
-
-
-def set_throttle(who: str, id: str, maximum: int | None, seconds: float, seen: int | None) -> Command[int]:
+def set_throttle(id: str, maximum: int | None, seconds: float, seen: int | None) -> Command[int]:
     """Return the command that sets how many jobs of a throttle run at once, for ever or for so many seconds.
 
     `seen` is the maximum that it has to have, None for any.
     """
     most = None if maximum is None else check_bounded("maximum", maximum, Maximum)
-    ends = check_milliseconds("seconds", seconds)
-    return by(
-        who,
-        "set throttle",
-        id,
-        f"maximum={most} seconds={seconds:g}",
-        ThrottleSet(check_throttle(id), most, ends, seen),
-    )
-
-
-def delete_throttle(who: str, id: str) -> Command[bool]:
-    """Return the command that deletes the limit of a throttle."""
-    return by(who, "delete throttle", id, "", ThrottleDelete(check_throttle(id)))
-
-
-def release_throttle(who: str, id: str, jids: Sequence[str]) -> Command[int]:
-    """Return the command that takes slots of a throttle from jobs."""
-    names = check_names("jid", jids, MOST)
-    return by(who, "release throttle", id, " ".join(names), ThrottleRelease(check_throttle(id), names))
-
-
-def configure(who: str, name: str, value: object, seen: str | None = None) -> Command[object]:
-    """Return the command that writes a setting, or with None resets it to its default, if it has the value that was `seen`."""
-    command: Command[object] = unset_command(name, seen) if value is None else set_command(name, value, seen)
-    return by(
-        who,
-        "set config" if value is not None else "unset config",
-        name,
-        "" if value is None else str(value),
-        command,
-    )
-
-
-def pause_recurring(who: str, jid: str, on: bool, why: str) -> Command[bool]:
-    """Return the command that pauses or resumes a recurring job."""
-    command = RecurPause(check_name("jid", jid), on, who, check_text("why", why))
-    return by(who, "pause recurring" if on else "resume recurring", jid, why, command)
-
-
-def run_recurring(who: str, jid: str) -> Command[str]:
-    """Return the command that puts a job of a recurring job now."""
-    return by(who, "run recurring", jid, "", RecurRun(check_name("jid", jid)))
-
-
-def edit_recurring(who: str, change: RecurUpdate) -> Command[bool]:
-    """Return the command that changes a recurring job."""
-    fields = msgspec.structs.asdict(change)
-    given = {name: value for name, value in fields.items() if name != "jid" and value is not None}
-    detail = " ".join(name if name == "data" else f"{name}={value!r}" for name, value in given.items())
-    if not detail:
-        raise UsageError("nothing to change: give at least one attribute")
-    return by(who, "edit recurring", change.jid, detail, change)
-
-
-def delete_recurring(who: str, jids: Sequence[str]) -> Command[list[bool]]:
-    """Return the command that deletes recurring jobs; jobs that were put stay."""
-    names = check_names("jid", jids, MOST)
-    return by(who, "delete recurring", ", ".join(names), "", RecurCancel(names))
+    return ThrottleSet(check_throttle(id), most, check_milliseconds("seconds", seconds), seen)

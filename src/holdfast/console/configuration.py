@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from holdfast.client.config import setting_command
 from holdfast.client.descriptors import AnyClient, PlanMethod
 from holdfast.client.patterns import QueuePriorityPattern, identifiers_command, priorities_command
 from holdfast.client.queue_names import REST, divide_by_rules, resolve_queue_names
 from holdfast.commands.admin import PatternFacts, Patterns
 from holdfast.commands.queues import QueueNames
-from holdfast.console.actions import by, configure
 from holdfast.console.fleet import rules_of
 from holdfast.console.namespace_queries import Settings, settings
 from holdfast.console.queries import identifiers_of
@@ -102,7 +102,7 @@ def _check_changes(changes: Sequence[SettingChange], values: Mapping[str, str]) 
     for one in changes:
         value = values.get(check_name("setting", one.name), "")
         try:
-            configure("", one.name, one.value)
+            setting_command(one.name, one.value)
         except UsageError as error:
             bad[one.name] = str(error)
         if one.seen is not None and one.seen != value:
@@ -124,7 +124,7 @@ def change_settings(ask: Planner, who: str, changes: Sequence[SettingChange]) ->
     values = {one.name: one.value for one in changes}
     for one in found:
         try:
-            yield from ask(configure(who, one.name, values[one.name], one.before))
+            yield from ask(setting_command(one.name, values[one.name], one.before))
         except WrongState as error:
             raise ChangedSettings({one.name: str(error)}) from None
     return found
@@ -167,7 +167,7 @@ def _check_version(what: str, now: object, seen: str) -> None:
         )
 
 
-def set_patterns(ask: Planner, who: str, mapping: Mapping[str, Sequence[str]], seen: str) -> Plan[bool]:
+def set_patterns(ask: Planner, mapping: Mapping[str, Sequence[str]], seen: str) -> Plan[bool]:
     """Replace all queue patterns; one without patterns is left out. `seen` is the version of those that were shown.
 
     Returns whether that changed anything. Raises UsageError, WrongState.
@@ -178,12 +178,11 @@ def set_patterns(ask: Planner, who: str, mapping: Mapping[str, Sequence[str]], s
     new = {name: tuple(patterns) for name, patterns in mapping.items() if patterns}
     if {REST: ("*",), **new} == identifiers_of(facts):
         return False
-    detail = msgspec.json.encode(new).decode()
-    yield from ask(by(who, "set queue patterns", f"{len(new)} identifiers", detail, command))
+    yield from ask(command)
     return True
 
 
-def set_priorities(ask: Planner, who: str, rules: Sequence[QueuePriorityPattern], seen: str) -> Plan[bool]:
+def set_priorities(ask: Planner, rules: Sequence[QueuePriorityPattern], seen: str) -> Plan[bool]:
     """Replace all rules of the order of queues. `seen` is the version of those that were shown.
 
     Returns whether that changed anything. Raises UsageError, WrongState.
@@ -193,8 +192,7 @@ def set_priorities(ask: Planner, who: str, rules: Sequence[QueuePriorityPattern]
     _check_version("queue priorities", facts.priorities, seen)
     if list(rules) == rules_of(facts):
         return False
-    detail = msgspec.json.encode([[rule.patterns, rule.should_distribute_fairly] for rule in rules]).decode()
-    yield from ask(by(who, "set queue priorities", f"{len(rules)} rules", detail, command))
+    yield from ask(command)
     return True
 
 
@@ -222,11 +220,11 @@ class ConfigurationVerbs:
         self, ask: Planner, mapping: Mapping[str, Sequence[str]], *, seen: str = ""
     ) -> Plan[bool]:
         """Replace all queue patterns, if they are those of the version `seen`. Raises UsageError, WrongState."""
-        return set_patterns(ask, self.actor, mapping, seen)
+        return set_patterns(ask, mapping, seen)
 
     @PlanMethod
     def set_priorities(
         self, ask: Planner, rules: Sequence[QueuePriorityPattern], *, seen: str = ""
     ) -> Plan[bool]:
         """Replace all rules of the order of queues, if they are those of the version `seen`. Raises UsageError, WrongState."""
-        return set_priorities(ask, self.actor, rules, seen)
+        return set_priorities(ask, rules, seen)

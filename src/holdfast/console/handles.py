@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.client.config import setting_command
 from holdfast.client.descriptors import (
     AnyClient,
     AsyncHandle,
@@ -29,9 +30,10 @@ from holdfast.commands.admin import AuditLine, Info, PatternFacts, Patterns
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.jobs import Outcome
 from holdfast.commands.operations import Action
-from holdfast.commands.recurring import RecurringFacts, RecurUpdate
+from holdfast.commands.queues import ThrottleDelete, ThrottleRelease
+from holdfast.commands.recurring import RecurCancel, RecurPause, RecurringFacts, RecurRun, RecurUpdate
 from holdfast.commands.topics import TopicCounts
-from holdfast.commands.workers import HeldJob, WorkerFacts
+from holdfast.commands.workers import HeldJob, WorkerFacts, WorkerForget
 from holdfast.console import actions, job_queries, namespace_queries, operations, queries, snooze
 from holdfast.console.dry_run import DryRun, dry_run
 from holdfast.console.filters import parse
@@ -48,7 +50,7 @@ from holdfast.console.snooze import Snooze
 from holdfast.console.topic_verbs import TopicVerbs
 from holdfast.console.transfer import TransferVerbs
 from holdfast.errors import Refused, WrongState
-from holdfast.settings import MAX_BATCH, check_whole
+from holdfast.settings import MAX_BATCH, check_name, check_names, check_text, check_throttle, check_whole
 from holdfast.wire.plans import Plan, Planner
 
 MOST_LOOKED: Final = 1_000_000_000
@@ -69,7 +71,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
     _client: AnyClient
 
     def __init__(self, client: AnyClient, actor: str = "") -> None:
-        self._client = client
+        self._client = client.acting_as(actor) if actor else client
         self.actor = actor
         self.runner = f"{socket.gethostname()[:60]}-{os.getpid()}"
 
@@ -247,17 +249,17 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
     @PlanMethod
     def quiet(self, ask: Planner, *workers: str) -> Plan[dict[str, list[str]]]:
         """Let workers finish their jobs and take no more. Returns by name the workers that it stands for."""
-        return actions.quiet(ask, self.actor, workers, True)
+        return actions.quiet(ask, workers, True)
 
     @PlanMethod
     def resume_workers(self, ask: Planner, *workers: str) -> Plan[dict[str, list[str]]]:
         """Let quiet workers take jobs again. Returns by name the workers that it stands for."""
-        return actions.quiet(ask, self.actor, workers, False)
+        return actions.quiet(ask, workers, False)
 
     @CommandMethod
     def forget_workers(self, *workers: str) -> Command[int]:
         """Delete workers from the list; their jobs continue. Returns how many were known."""
-        return actions.forget_workers(self.actor, workers)
+        return WorkerForget(check_names("worker", workers, MAX_BATCH))
 
     @CommandMethod
     def set_throttle(
@@ -267,17 +269,17 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
 
         `seen` is the maximum that it has to have. Raises WrongState.
         """
-        return actions.set_throttle(self.actor, id, maximum, seconds, seen)
+        return actions.set_throttle(id, maximum, seconds, seen)
 
     @CommandMethod
     def delete_throttle(self, id: str) -> Command[bool]:
         """Delete the limit of a throttle. Returns whether it had one."""
-        return actions.delete_throttle(self.actor, id)
+        return ThrottleDelete(check_throttle(id))
 
     @CommandMethod
     def release_throttle(self, id: str, *jids: str) -> Command[int]:
         """Take slots of a throttle from jobs, which continue. Returns how many held one."""
-        return actions.release_throttle(self.actor, id, jids)
+        return ThrottleRelease(check_throttle(id), check_names("jid", jids, MAX_BATCH))
 
     @CommandMethod
     def configure(self, name: str, value: object, *, seen: str | None = None) -> Command[object]:
@@ -285,27 +287,27 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
 
         Raises UsageError, WrongState.
         """
-        return actions.configure(self.actor, name, value, seen)
+        return setting_command(name, value, seen)
 
     @CommandMethod
     def pause_recurring(self, jid: str, on: bool = True, why: str = "") -> Command[bool]:
         """Pause a recurring job, or (`on` False) let it continue. Returns whether that changed anything."""
-        return actions.pause_recurring(self.actor, jid, on, why)
+        return RecurPause(check_name("jid", jid), on, self.actor, check_text("why", why))
 
     @CommandMethod
     def run_recurring(self, jid: str) -> Command[str]:
         """Put a job of a recurring job now, beside its schedule. Returns its jid."""
-        return actions.run_recurring(self.actor, jid)
+        return RecurRun(check_name("jid", jid))
 
     @CommandMethod
     def edit_recurring(self, change: RecurUpdate) -> Command[bool]:
         """Change attributes of a recurring job."""
-        return actions.edit_recurring(self.actor, change)
+        return actions.checked_edit(change)
 
     @CommandMethod
     def delete_recurring(self, *jids: str) -> Command[list[bool]]:
         """Delete recurring jobs; jobs that were put stay. Returns whether each existed."""
-        return actions.delete_recurring(self.actor, jids)
+        return RecurCancel(check_names("jid", jids, MAX_BATCH))
 
     # What is done to all jobs that a filter matches.
 

@@ -20,7 +20,7 @@ from holdfast.commands.queues import QueueNames, ThrottleFacts, ThrottleGet
 from holdfast.commands.recurring import RecurGet, RecurringFacts, RecurTag
 from holdfast.commands.workers import WorkerFacts
 from holdfast.console import job_lists
-from holdfast.console.actions import Part, by, edit_recurring, reveal
+from holdfast.console.actions import Part, checked_edit, reveal
 from holdfast.console.configuration import ConfigurationVerbs
 from holdfast.console.dependents import Waiters, waiters_of
 from holdfast.console.failure_list import FailureList, failure_list
@@ -95,15 +95,13 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
     @CommandMethod
     def update_recurring(self, jid: str, **changes: Unpack[Changes]) -> Command[bool]:
         """Change attributes of a recurring job, checked as `update` of its handle does. Raises UsageError, JobNotFound."""
-        return edit_recurring(self.actor, make_update(self._client.settings, check_name("jid", jid), changes))
+        return checked_edit(make_update(self._client.settings, check_name("jid", jid), changes))
 
     @CommandMethod
     def tag_recurring(self, jid: str, *tags: str, remove: bool = False) -> Command[list[str]]:
         """Add tags to the jobs that a recurring job puts from now on, or remove some. Returns all of them."""
         names = check_each("tag", tags, MAX_BATCH)
-        command = RecurTag("remove" if remove else "add", check_name("jid", jid), names)
-        what = "untag recurring" if remove else "tag recurring"
-        return by(self.actor, what, jid, ", ".join(names), command)
+        return RecurTag("remove" if remove else "add", check_name("jid", jid), names)
 
     @PlanMethod
     def recurring_detail(self, ask: Planner, jid: str, most: int = 20) -> Plan[RecurringDetail]:
@@ -219,8 +217,7 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
         Raises JobNotFound, WrongState.
         """
         names = check_names("parent", parents, MAX_BATCH) if parents else []
-        command = Depend(check_name("jid", jid), names, "remove" if names else "all")
-        return by(self.actor, "undepend", jid, " ".join(names), command)
+        return Depend(check_name("jid", jid), names, "remove" if names else "all")
 
     @StepMethod
     def stack(self, jid: str, timeout: float = PATIENCE) -> Steps[LiveStack]:

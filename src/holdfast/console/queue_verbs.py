@@ -7,16 +7,16 @@ from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod
 from holdfast.client.put_options import make_put
 from holdfast.commands import Command
 from holdfast.commands.admin import Audit, Info
-from holdfast.commands.queues import GetStats, QueueOption
+from holdfast.commands.queues import GetStats, Pause, QueueForget, QueueOption, QueueSet
 from holdfast.commands.recurring import RecurringFacts
-from holdfast.console import actions, queries, queue_figures
+from holdfast.console import queries, queue_figures
 from holdfast.console.charts import Steps
 from holdfast.console.marks import Mark, marks
 from holdfast.console.put import NamedCode
 from holdfast.console.queries import Page, QueueDetail
 from holdfast.console.queue_figures import QueueFigures, QueueJobs
 from holdfast.models import Counts, Sample, Stats
-from holdfast.settings import check_name, check_names, check_whole
+from holdfast.settings import MAX_BATCH, check_milliseconds, check_name, check_names, check_text, check_whole
 from holdfast.wire.plans import Plan, Planner
 
 
@@ -103,24 +103,25 @@ class QueueVerbs:
     @CommandMethod
     def pause(self, *queues: str, why: str = "", seconds: float = 0) -> Command[int]:
         """Pause queues, for ever or for so many seconds. Returns how many were not paused."""
-        return actions.pause(self.actor, queues, why, seconds)
+        names, length = check_names("queue", queues, MAX_BATCH), check_milliseconds("seconds", seconds)
+        return Pause(names, True, self.actor, check_text("why", why), length)
 
     @CommandMethod
     def resume(self, *queues: str) -> Command[int]:
         """Resume queues. Returns how many were paused."""
-        return actions.resume(self.actor, queues)
+        return Pause(check_names("queue", queues, MAX_BATCH), False, self.actor)
 
     @CommandMethod
     def forget_queue(self, name: str) -> Command[int]:
         """Remove an empty queue from the list. Raises QueueNotEmpty."""
-        return actions.forget_queue(self.actor, name)
+        return QueueForget((check_name("queue", name),))
 
     @CommandMethod
     def set_queue(
         self, name: str, option: QueueOption, value: int | None, *, seen: int | Literal[""] | None = None
     ) -> Command[int | None]:
         """Set a limit of a queue, None to remove it, if it is what was `seen` ("": not set). Raises WrongState."""
-        return actions.set_queue(self.actor, name, option, value, seen)
+        return QueueSet(check_name("queue", name), option, value, seen)
 
     @PlanMethod
     def put_job(

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.commands.admin import ConfigGet, ConfigSet
 from holdfast.commands.failures import FailureGroup
-from holdfast.console.actions import by
+from holdfast.commands.operations import audited
 from holdfast.console.attention import KINDS, ORDER, Attention, Severity
 from holdfast.errors import UsageError, WrongState
 from holdfast.wire.plans import Plan, Planner
@@ -144,7 +144,7 @@ def _change(
         before = (yield from ask(ConfigGet((KEY,)))).get(KEY) or ""
         after = msgspec.json.encode(change(_read(before))).decode()
         try:
-            yield from ask(by(who, what, target, detail, ConfigSet(KEY, after, before)))
+            yield from ask(audited(who, ConfigSet(KEY, after, before), what, target, detail))
         except WrongState:
             if attempt == _TRIES - 1:
                 raise

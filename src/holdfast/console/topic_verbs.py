@@ -21,7 +21,6 @@ from holdfast.commands.topics import (
     TopicReserve,
 )
 from holdfast.commands.views import Cursor, ListSet
-from holdfast.console.actions import by
 from holdfast.console.namespace_queries import Place
 from holdfast.console.unknown import unknown
 from holdfast.settings import MAX_BATCH, SHORTEST, check_milliseconds, check_name, check_names, check_whole
@@ -127,15 +126,12 @@ class TopicVerbs:
         """
         how, when = moment_of(delay, at)
         names = check_names("id", ids, MAX_BATCH)
-        command = TopicReschedule(check_name("topic", topic), names, how, when)
-        return by(self.actor, "reschedule messages", topic, " ".join(names), command)
+        return TopicReschedule(check_name("topic", topic), names, how, when)
 
     @CommandMethod
     def delete_messages(self, topic: str, *ids: str) -> Command[list[bool]]:
         """Delete messages, queued or reserved. Returns whether each existed."""
-        names = check_names("id", ids, MAX_BATCH)
-        command = TopicDelete(check_name("topic", topic), names)
-        return by(self.actor, "delete messages", topic, " ".join(names), command)
+        return TopicDelete(check_name("topic", topic), check_names("id", ids, MAX_BATCH))
 
 
 def topic(ask: Planner, name: str, limit: int, after: str = "") -> Plan[TopicDetail]:

@@ -11,7 +11,7 @@ from holdfast.client.aio import AsyncClient
 from holdfast.commands import Command
 from holdfast.commands.jobs import Await, Outcome
 from holdfast.commands.leases import CompletePop, Pop, Popped, Settlement
-from holdfast.console.actions import by
+from holdfast.commands.operations import audited
 from holdfast.console.masking import Mask
 from holdfast.errors import DependencyRefused, HoldfastError
 from holdfast.models import JobFacts
@@ -161,7 +161,7 @@ class Caller:
         if user.role not in ("operator", "admin") or verb.reads or verb.name in UNAUDITED:
             return commands
         target, detail = _described(call.request)
-        return [by(user.name, verb.name, target, detail, command) for command in commands]
+        return [audited(user.name, command, verb.name, target, detail) for command in commands]
 
     def _masked(self, call: Call, result: Any) -> Any:
         """Return a result with what has to be hidden replaced, for everybody who does not do the work."""
