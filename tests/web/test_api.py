@@ -131,3 +131,59 @@ def test_requests_of_one_moment_start_one_poller(store: ScratchStore, namespace:
         await asyncio.sleep(0)
 
     asyncio.run(story())
+
+
+# The words of the gateway.
+
+
+def test_a_put_in_the_words_of_the_gateway_is_the_same_put(web: TestClient, client: Client) -> None:
+    request = {
+        "queue": "mail",
+        "klass": "Klass",
+        "data": ["any", 1],
+        "jid": "j",
+        "tags": ["a"],
+        "throttles": ["t"],
+        "retries": 7,
+        "timeout": 60,
+    }
+    assert web.post("/v1/put", json={**request, "jid": "other"}).status_code == 200
+    response = web.post("/api/v1/queues/put", json=request)
+    assert response.status_code == 200, response.text
+    mine, theirs = client.jobs["j"], client.jobs["other"]
+    for name in ("klass_name", "data", "tags", "throttles", "original_retries"):
+        assert getattr(mine, name) == getattr(theirs, name)
+    assert mine.facts.options == theirs.facts.options
+
+
+def test_a_list_of_one_name_may_be_the_name_and_lists_have_the_gateway_s_words_too(
+    web: TestClient, client: Client
+) -> None:
+    client.queues["mail"].put("Klass", {}, jid="j")
+    for body in ({"name": "mail"}, {"queues": ["mail"]}, {"queues": "mail"}):
+        client.queues["mail"].unpause()
+        assert web.post("/api/v1/queues/pause", json=body).json()["changed"] == 1
+    assert web.post("/api/v1/jobs/track", json={"jids": ["j"]}).json()["changed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"queue": "q", "klass": "K", "code": "k"}, "either code"),
+        ({"queue": "q"}, "either code"),
+        ({"queue": "q", "klass": "K", "timeout": "soon"}, "timeout"),
+        ({"queue": "q", "klass": "K", "only_new": "yes"}, "only_new"),
+    ],
+)
+def test_a_put_that_cannot_be_is_refused_with_its_field(
+    body: dict[str, Any], words: str, web: TestClient
+) -> None:
+    response = web.post("/api/v1/queues/put", json=body)
+    assert is_problem(response, 400)
+    assert words in response.json()["title"]
+
+
+def test_a_field_in_both_words_is_refused(web: TestClient) -> None:
+    response = web.post("/api/v1/queues/pause", json={"name": ["a"], "queues": ["b"]})
+    assert is_problem(response, 400)
+    assert "twice" in response.json()["title"]

@@ -284,7 +284,7 @@ def test_a_pause_may_end_the_leases_of_running_jobs(web: TestClient, client: Cli
 def test_nothing_is_paused_if_one_queue_is_not_known(web: TestClient, client: Client, mail: str) -> None:
     assert by_json(web, "pause", name=["mail", "nothing"])["status"] == 404
     assert not client.queues["mail"].counts["paused"]
-    assert by_json(web, "pause", name="mail")["status"] == 400
+    assert by_json(web, "pause", name=7)["status"] == 400
     assert by_json(web, "pause", name=[])["status"] == 400
 
 

@@ -1,7 +1,7 @@
 """The async client: open, close, run commands."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import OnePut
@@ -84,8 +84,6 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
 
         It shares the connections of this one; close this one. `actor` is who acts, such as `ada@laptop`. Raises UsageError.
         """
-        from holdfast.client.acting import AsyncActingClient
-
         return AsyncActingClient(self, actor)
 
     async def run_all(self, commands: Sequence[Command[R]]) -> list[R | HoldfastError]:
@@ -142,6 +140,23 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+class AsyncActingClient(AsyncClient):
+    """A client that shares store and connections with another; what it changes is audited as done by `actor`."""
+
+    def __init__(self, client: AsyncClient, actor: str) -> None:
+        self._act_for(client, actor)
+        self.queues, self.jobs = AsyncQueues(self), AsyncJobs(self)
+        run: Any = client.run
+        self.run = lambda command, *name: run(self._audited(command), *name)  # type: ignore[method-assign]
+
+    async def run_all(self, commands: Sequence[Command[R]]) -> list[R | HoldfastError]:
+        """Run commands in one pipeline, each with its line of the audit log."""
+        return await super().run_all(list(map(self._audited, commands)))
+
+    def _plan_of(self, command: Command[R], /) -> Plan[R]:
+        return super()._plan_of(self._audited(command))
 
 
 def _link(opening: Opening) -> AsyncLink:

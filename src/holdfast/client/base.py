@@ -17,13 +17,16 @@ and jids may be used after a fork: a child opens its own connections and generat
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import isfinite
 from time import monotonic, time
 from typing import Any, Final, Generic, TypeVar, cast
 
+from holdfast.client.descriptors import Part
 from holdfast.client.opening import Opening
 from holdfast.client.tables import ClientVerbs
+from holdfast.commands import Command
 from holdfast.commands.admin import Info
 from holdfast.commands.call import Call
 from holdfast.commands.workers import WorkerSeen
@@ -89,6 +92,17 @@ class ClientBase(ClientVerbs, Generic[D]):
             self.shard.unserved = UnservedWatch(self.shard.clock, self._place)
         if opening.on_load is not None:
             self.shard.on_load = self._loaded
+
+    def _act_for(self, client: Any, actor: str) -> None:
+        """Have what `client` has, but for the handles that belong to that; both wait for results on one connection."""
+        from holdfast.commands.operations import audited  # programs that are no operators do without it
+
+        waits, who = client._results, check_name("actor", actor)
+        own: dict[str, Any] = client.__dict__
+        kind = cast("type[object]", client.__class__)
+        shared = {name: own[name] for name in own if not isinstance(getattr(kind, name, None), Part)}
+        self.__dict__.update({**shared, "_results": waits, "_client": self})
+        self._audited: Callable[[Command[Any]], Command[Any]] = partial(audited, who)
 
     def __call__(self, command: str, *args: str | bytes | float) -> Any:
         """Run one command of the reqless protocol, `client("queue.counts", "mail")`, and return its raw reply.

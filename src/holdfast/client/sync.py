@@ -95,8 +95,6 @@ class Client(Decorating, ClientBase[Redis], SyncHandle):
 
         It shares the connections of this one; close this one. `actor` is who acts, such as `ada@laptop`. Raises UsageError.
         """
-        from holdfast.client.acting import ActingClient
-
         return ActingClient(self, actor)
 
     def run(self, command: Command[R], /) -> R:
@@ -212,6 +210,25 @@ class Client(Decorating, ClientBase[Redis], SyncHandle):
         self._loop_allowed = True
         if "IPython" not in sys.modules:
             warnings.warn(sentence, RuntimeWarning, stacklevel=_callers_level())
+
+
+class ActingClient(Client):
+    """A client that shares store, connections and batches with another; what it changes is audited as done by `actor`."""
+
+    def __init__(self, client: Client, actor: str) -> None:
+        self._act_for(client, actor)
+        self.queues, self.jobs = Queues(self), Jobs(self)
+
+    def run(self, command: Command[R], /) -> R:
+        """Run one command, with its line of the audit log."""
+        return cast("R", super().run(self._audited(command)))
+
+    def run_all(self, commands: Sequence[Command[R]]) -> list[R | HoldfastError]:
+        """Run commands in one pipeline, each with its line of the audit log."""
+        return super().run_all(list(map(self._audited, commands)))
+
+    def _plan_of(self, command: Command[R], /) -> Plan[R]:
+        return super()._plan_of(self._audited(command))
 
 
 def _callers_level() -> int:

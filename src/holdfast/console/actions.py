@@ -26,6 +26,7 @@ from holdfast.settings import (
     check_each,
     check_milliseconds,
     check_name,
+    check_text,
     check_throttle,
 )
 from holdfast.wire.plans import Plan, Planner
@@ -131,6 +132,14 @@ def _decoded(jid: str, data: bytes) -> object:
         raise WrongState(
             f"the data of {jid} is not JSON, so it cannot be patched, only replaced", "HF_WRONG_STATE"
         ) from None
+
+
+def checked_reason(why: object) -> str:
+    """Return why something is done, as lists and the audit log show it. Raises UsageError for what is no UTF-8 text."""
+    text = check_text("why", why)
+    if text != why:
+        raise UsageError(f"why: {why!r} cannot be written as UTF-8")
+    return text
 
 
 def checked_edit(change: RecurUpdate) -> RecurUpdate:

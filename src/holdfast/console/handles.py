@@ -50,7 +50,7 @@ from holdfast.console.snooze import Snooze
 from holdfast.console.topic_verbs import TopicVerbs
 from holdfast.console.transfer import TransferVerbs
 from holdfast.errors import Refused, WrongState
-from holdfast.settings import MAX_BATCH, check_name, check_names, check_text, check_throttle, check_whole
+from holdfast.settings import MAX_BATCH, check_name, check_names, check_throttle, check_whole
 from holdfast.wire.plans import Plan, Planner
 
 MOST_LOOKED: Final = 1_000_000_000
@@ -292,7 +292,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
     @CommandMethod
     def pause_recurring(self, jid: str, on: bool = True, why: str = "") -> Command[bool]:
         """Pause a recurring job, or (`on` False) let it continue. Returns whether that changed anything."""
-        return RecurPause(check_name("jid", jid), on, self.actor, check_text("why", why))
+        return RecurPause(check_name("jid", jid), on, self.actor, actions.checked_reason(why))
 
     @CommandMethod
     def run_recurring(self, jid: str) -> Command[str]:

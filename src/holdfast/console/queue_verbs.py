@@ -10,13 +10,14 @@ from holdfast.commands.admin import Audit, Info
 from holdfast.commands.queues import GetStats, Pause, QueueForget, QueueOption, QueueSet
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console import queries, queue_figures
+from holdfast.console.actions import checked_reason
 from holdfast.console.charts import Steps
 from holdfast.console.marks import Mark, marks
 from holdfast.console.put import NamedCode
 from holdfast.console.queries import Page, QueueDetail
 from holdfast.console.queue_figures import QueueFigures, QueueJobs
 from holdfast.models import Counts, Sample, Stats
-from holdfast.settings import MAX_BATCH, check_milliseconds, check_name, check_names, check_text, check_whole
+from holdfast.settings import MAX_BATCH, check_milliseconds, check_name, check_names, check_whole
 from holdfast.wire.plans import Plan, Planner
 
 
@@ -104,7 +105,7 @@ class QueueVerbs:
     def pause(self, *queues: str, why: str = "", seconds: float = 0) -> Command[int]:
         """Pause queues, for ever or for so many seconds. Returns how many were not paused."""
         names, length = check_names("queue", queues, MAX_BATCH), check_milliseconds("seconds", seconds)
-        return Pause(names, True, self.actor, check_text("why", why), length)
+        return Pause(names, True, self.actor, checked_reason(why), length)
 
     @CommandMethod
     def resume(self, *queues: str) -> Command[int]:

@@ -24,7 +24,7 @@ from holdfast.web.flash import Flashes
 from holdfast.web.reach import reach_of
 from holdfast.web.site import Site
 from holdfast.web.users import RANKS, Role, User
-from holdfast.web.views import ActionRoute, Body, Done, Question, View, from_form, read_form
+from holdfast.web.views import ActionRoute, Body, Done, Question, View, from_form, from_json, read_form
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -225,12 +225,7 @@ class Faces:
         kind = ctx.request.headers.get("content-type", "").partition(";")[0].strip()
         if text and kind != "application/json":
             raise HTTPException(415, "The body has to be JSON, with Content-Type: application/json.")
-        try:
-            body: Body = msgspec.json.decode(text or b"{}", type=action.body)
-        except RecursionError:
-            raise UsageError("the body is nested too deep") from None
-        except (msgspec.MsgspecError, ValueError) as error:  # also text that is not UTF-8
-            raise UsageError(one_line(str(error))) from None
+        body = from_json(action.body, text)
         body = body if body.confirm else msgspec.structs.replace(body, confirm="api")
         await _match(ctx, action, body)
         try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origin
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -10,6 +10,7 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 
 from holdfast.errors import UsageError
+from holdfast.printable import one_line
 from holdfast.web.users import Role
 
 if TYPE_CHECKING:
@@ -189,3 +190,37 @@ def from_form(kind: type[S], given: ImmutableMultiDict[str, Any]) -> S:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(f"{error}") from None
+
+
+_ALSO: Final[Mapping[str, str]] = {
+    "ids": "id", "jids": "jid", "parents": "parent", "queues": "name", "tags": "tag", "throttles": "throttle", "workers": "name",
+}  # fmt: skip
+"""Words of the gateway, and the fields of this API that mean the same; its lists have the plural."""
+
+
+def from_json(kind: type[S], text: bytes) -> S:
+    """Return the body of a request as its struct, in the words of this API or of the gateway. Raises UsageError.
+
+    A name may stand for a list of one name.
+    """
+    try:
+        given: object = msgspec.json.decode(text or b"{}")
+        values = _in_words(kind, cast("dict[str, object]", given)) if isinstance(given, dict) else given
+        return msgspec.convert(values, kind)
+    except RecursionError:
+        raise UsageError("the body is nested too deep") from None
+    except (msgspec.MsgspecError, ValueError) as error:  # also text that is not UTF-8
+        raise UsageError(one_line(str(error))) from None
+
+
+def _in_words(kind: type[msgspec.Struct], given: Mapping[str, object]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for name, value in given.items():
+        known = _ALSO.get(name, name)
+        is_own = name in kind.__struct_fields__ and (is_list(kind, name) or not isinstance(value, list))
+        name = name if is_own or known not in kind.__struct_fields__ else known
+        if name in values:
+            raise UsageError(f"{name} is given twice, as {name} and in the words of /v1")
+        is_one = isinstance(value, str) and name in kind.__struct_fields__ and is_list(kind, name)
+        values[name] = [value] if is_one else value
+    return values

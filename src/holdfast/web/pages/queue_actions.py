@@ -152,14 +152,15 @@ def _maximum(what: str, text: str) -> int:
 class PutFields(Body, frozen=True, kw_only=True):
     """A job: its queue, its code (the name of a function, or of a class), and its data as JSON.
 
-    Of a function the data are an array of its arguments or an object of named ones. `tags` have commas between. Options that
-    are "" have the defaults of a put.
+    Of a function the data are an array of its arguments or an object of named ones. With `klass` in place of `code` they are any
+    JSON value, as the gateway takes them. `tags` have commas between. Options that are "" have the defaults of a put.
     """
 
     queue: str
-    code: str
+    code: str = ""
+    klass: str = ""
     kind: Literal["function", "class"] = "function"
-    data: str = ""
+    data: Any = ""
     tags: str = ""
     tag: list[str] = []
     throttle: list[str] = []
@@ -189,8 +190,11 @@ PutJob: Final = cast(
 
 async def put(ctx: Context, body: PutFields) -> Done:
     """Put a job by the name of its code, which is not imported here."""
-    code = NamedCode(body.code.strip(), body.kind == "class", ctx.site.client.settings.max_data)
-    data = code.data(body.data if body.data.strip() else None)
+    if bool(body.code.strip()) == bool(body.klass):
+        raise UsageError("expected either code, a function or class, or klass")
+    is_class = bool(body.klass) or body.kind == "class"
+    code = NamedCode(body.klass or body.code.strip(), is_class, ctx.site.client.settings.max_data)
+    data = code.data(_json_of(body))
     jid = await ctx.console.put_job(body.queue, code, data, _options(body))
     return Done(
         text=f"Put job {jid[:9]} into {body.queue}.",
@@ -199,6 +203,14 @@ async def put(ctx: Context, body: PutFields) -> Done:
         place=ctx.path("jobs", jid),
         result={"jid": jid},
     )
+
+
+def _json_of(body: PutFields) -> str | bytes | None:
+    """Return the data as JSON text: with `klass` any value, else what a form has, or a value that is no text."""
+    data: object = body.data
+    if isinstance(data, str) and not (body.klass and data):
+        return data if data.strip() else None
+    return msgspec.json.encode(data)
 
 
 def _options(body: PutFields) -> dict[str, Any]:
