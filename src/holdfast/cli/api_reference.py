@@ -127,7 +127,7 @@ def _fields(kind: Any) -> Iterator[str]:
         if isinstance(node, ast.AnnAssign):
             default = f" = {ast.unparse(node.value)}" if node.value else ""
             kind, doc = _annotated(node.annotation)
-            yield f"{ast.unparse(node.target)}: {_plain(kind)}{default}{doc}"
+            yield f"{doc}{ast.unparse(node.target)}: {_plain(kind)}{default}"
 
 
 def _annotated(annotation: ast.expr) -> tuple[ast.expr, str]:
@@ -140,7 +140,7 @@ def _annotated(annotation: ast.expr) -> tuple[ast.expr, str]:
         for part in ast.walk(option)
         if isinstance(part, ast.Constant) and isinstance(part.value, str)
     ]
-    return kind, f"  # {max(texts, key=len)}"
+    return kind, f"# {max(texts, key=len)}\n"
 
 
 def _load(where: str) -> Any:

@@ -37,7 +37,7 @@ local function new_grant(args, out) return grants.new(word(args, 1, "worker"), l
 -- The delay of a retry in ms; a backoff, as in the options of a put, for a job that has none; nil: by that of the job.
 local function pause(args, i)
   if args[i] == OWN then return nil end
-  if args[i] and find(args[i], ":", 1, true) then return put_options.backoff(args[i]) end
+  if args[i] and find(args[i], "^%a+:") then return put_options.backoff(args[i]) end
   return span(args, i, "delay")
 end
 
