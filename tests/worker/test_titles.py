@@ -9,6 +9,7 @@ import pytest
 from worker_kit import process_lives, until
 
 import waiting
+from holdfast.release import VERSION
 from holdfast.work import process_state
 from holdfast.work.process_state import PAUSE, Title, get_title, set_title
 from holdfast.work.signals import UNWIND
@@ -21,7 +22,7 @@ def shown(pid: int) -> str:
 
 def shows(pid: int, status: str) -> bool:
     moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
-    return re.fullmatch(rf"holdfast-[0-9a-z.]+: {status} at {moment}", shown(pid)) is not None
+    return re.fullmatch(rf"holdfast-{re.escape(VERSION)}: {status} at {moment}", shown(pid)) is not None
 
 
 def test_titles_say_what_a_worker_does_just_now(shop, pool):

@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from holdfast import __version__
 from holdfast.cli.output import echo_text
 from holdfast.cli.place import options_before
 from holdfast.cli.tables import echo_wrapped
 from holdfast.errors import HoldfastError, TransportError, UsageError
+from holdfast.release import VERSION
 
 COMMANDS = {
     "demo": "Run jobs over real files, kill a worker halfway, and check that no job is lost.",
@@ -101,7 +101,7 @@ Completion of commands, options and names in your shell:
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_COMPLETION)
-@click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")
+@click.version_option(VERSION, prog_name="holdfast", message="%(prog)s %(version)s")
 def holdfast() -> None:
     """Background jobs on Valkey or Redis that do not get dropped.
 

@@ -4,15 +4,13 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast import release
 from holdfast.core.builder import assemble
 from holdfast.core.rows import rows_of
+from holdfast.release import CORE_VERSION
 
 NAME = "holdfast1"
 """The library's name; the number is the protocol between client and core."""
 PREFIX = "hf1_"
-VERSION = f"{release.VERSION}.dev"
-"""The version of the core. That of a checkout is `<release>.dev`, and may replace any core of that release."""
 
 
 AT_ONCE = frozenset(
@@ -51,6 +49,6 @@ def library() -> Library:
     """Assemble the native library. The digest covers the Lua text, not the version."""
     body = assemble("doors.native", AT_ONCE)
     digest = hashlib.sha256(body.encode()).hexdigest()[:16]
-    head = f'#!lua name={NAME}\nlocal HOLDFAST_CORE = {{ version = "{VERSION}", digest = "{digest}" }}\n'
+    head = f'#!lua name={NAME}\nlocal HOLDFAST_CORE = {{ version = "{CORE_VERSION}", digest = "{digest}" }}\n'
     functions = tuple(PREFIX + row.verb for row in rows_of("doors.native"))
-    return Library(NAME, VERSION, digest, head + body, functions)
+    return Library(NAME, CORE_VERSION, digest, head + body, functions)

@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any, Final, TextIO, cast
 
 from holdfast.code.current import running
-from holdfast.core.library import VERSION
+from holdfast.release import VERSION
 from holdfast.work import signals
 from holdfast.work.middleware.limits import memory_used
 from holdfast.work.settings import WorkerSettings

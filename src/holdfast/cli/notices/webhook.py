@@ -10,10 +10,10 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
-from holdfast import __version__
 from holdfast.cli.notices.notice import Digest, Notice, cut
 from holdfast.cli.notices.sinks import LONGEST, TIMEOUT, Sink, Undelivered, ended_after
 from holdfast.errors import UsageError
+from holdfast.release import VERSION
 from holdfast.settings import is_authority
 from holdfast.signature import HEADER, signature
 
@@ -82,7 +82,7 @@ class Webhook(Sink):
 
     def deliver(self, notice: Notice) -> None:
         body = json.dumps(self.payload(notice)).encode()
-        headers = {"Content-Type": "application/json", "User-Agent": f"holdfast/{__version__}"}
+        headers = {"Content-Type": "application/json", "User-Agent": f"holdfast/{VERSION}"}
         if self._secret:
             headers[HEADER] = signature(self._secret, body)
         try:
