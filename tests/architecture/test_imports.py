@@ -8,7 +8,7 @@ import pytest
 from source_tree import Module, cycle_in, modules
 
 ROWS = {
-    "errors": 0, "bounds": 0, "printable": 0, "signature": 0, "logs": 0, "models": 0, "ids": 0, "release": 0, "codecs": 0, "settings": 0, "code": 0,
+    "errors": 0, "bounds": 0, "printable": 0, "signature": 0, "logs": 0, "models": 0, "ids": 0, "release": 0, "text": 0, "codecs": 0, "settings": 0, "code": 0,
     "commands": 1,
     "wire": 2, "core": 2, "store": 2,
     "client": 3,

@@ -291,7 +291,7 @@ def facts(config: dict[str, str] | None = None, **info: str) -> StoreFacts:
         (memory(facts(used_memory="90000000", maxmemory="100000000", errorstat_OOM="count=2")), "bad", "almost full"),
         (memory(facts(used_memory="2000000000", maxmemory="9000000000", mem_fragmentation_ratio="1.8")), "note", "1.80"),
         (memory(facts(used_memory="1", total_system_memory="8000000000")), "note", "8.0 GB, without maxmemory"),
-        (memory(facts(used_memory="nonsense")), "note", "0.0 MB"),
+        (memory(facts(used_memory="nonsense")), "note", "0 B used"),
         (replication(facts(role="master", connected_slaves="0")), "ok", "without replicas"),
         (replication(facts(role="master", connected_slaves="1", slave0="ip=a,lag=1")), "ok", "1 s behind"),
         (replication(facts(role="master", connected_slaves="2", slave0="lag=x", slave1="lag=60")), "warn", "2 replicas"),

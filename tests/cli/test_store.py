@@ -17,7 +17,6 @@ import programs
 from holdfast import Client
 from holdfast import store as embedded
 from holdfast.cli.main import COMMANDS, holdfast
-from holdfast.cli.output import duration, size
 from holdfast.core.library import library, shown_core
 from holdfast.store import processes
 
@@ -181,26 +180,3 @@ def test_a_command_is_imported_only_when_it_is_named() -> None:
     loaded = answer.stdout.splitlines()[-1].split()
     assert not {f"holdfast.cli.{name}" for name in holdfast.list_commands(None)} & set(loaded)  # type: ignore[arg-type]
     assert "rich" not in loaded
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (3_700_000, "3.7 MB"), (5 * 10**15, "5000.0 TB")],
-)
-def test_sizes_are_said_in_words(count: int, text: str) -> None:
-    assert size(count) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0, "0 s"),
-        (2.5, "2.5 s"),
-        (200, "3 min 20 s"),
-        (60, "1 min"),
-        (14_700, "4 h 5 min"),
-        (86_400 * 3 + 7200, "3 d 2 h"),
-    ],
-)
-def test_durations_are_said_in_words(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

@@ -13,11 +13,11 @@ from holdfast.cli.examples import examples
 from holdfast.cli.options import print_list
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.cli.tables import cut_line
-from holdfast.cli.times import moment
 from holdfast.commands.admin import AuditLine
 from holdfast.console.filters import glob
 from holdfast.console.handles import Console
 from holdfast.console.queries import Page
+from holdfast.text import moment
 
 _EMPTY: Final = "The audit log is empty: no operator has changed anything yet."
 _PAGE: Final = 128

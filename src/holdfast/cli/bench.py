@@ -18,20 +18,19 @@ from holdfast.cli.bench_run import Bench, Scratch
 from holdfast.cli.connection import look, place_of, wait_option
 from holdfast.cli.output import (
     FiniteRange,
-    counted,
     echo_text,
     json_option,
     print_facts,
     print_json,
     print_table,
     progress,
-    size,
 )
 from holdfast.client.store_options import url_of_parts
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import shown_url
 from holdfast.store.files import LEVELS
+from holdfast.text import counted, size
 
 F = TypeVar("F", bound=Callable[..., Any])
 SECONDS: Final = 5.0

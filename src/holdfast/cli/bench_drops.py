@@ -11,6 +11,7 @@ from holdfast.client.handles import Job, Queue
 from holdfast.commands.leases import WILL_WAIT, WOKEN, Pop
 from holdfast.errors import HoldfastError, Refused, StoreUnavailable
 from holdfast.models import JobFacts
+from holdfast.text import duration
 
 KLASS: Final = "bench.Contrived"
 HEARTBEAT: Final = 1  # seconds until a dropped job loses its lease
@@ -165,19 +166,22 @@ def rows_of(findings: Findings) -> list[Sequence[object]]:
     return rows
 
 
+_BUCKETS: Final = (
+    *range(60),
+    *range(60, 3600, 60),
+    *range(3600, 86_400, 3600),
+    *range(86_400, 7 * 86_400, 86_400),
+)
+"""Where each bucket of a histogram begins, in seconds."""
+
+
 def histogram(buckets: Sequence[int]) -> list[str]:
     """Return a line for each bucket that is not empty: 60 of a second, 59 of a minute, 23 of an hour, 6 of a day."""
     most = max(buckets, default=0)
     lines: list[str] = []
     for place, count in enumerate(buckets):
         if count:
-            lines.append(f"{_bucket(place):>6}  {count:>7}  {'#' * max(1, round(40 * count / most))}")
+            lines.append(
+                f"{duration(_BUCKETS[place]):>6}  {count:>7}  {'#' * max(1, round(40 * count / most))}"
+            )
     return lines
-
-
-def _bucket(place: int) -> str:
-    """Return where the bucket at `place` begins, in seconds, minutes, hours or days."""
-    for unit, before, end in (("s", 0, 60), ("min", 59, 119), ("h", 118, 142)):
-        if place < end:
-            return f"{place - before} {unit}"
-    return f"{place - 141} d"

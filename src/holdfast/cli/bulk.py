@@ -8,17 +8,7 @@ from typing import Any, Final, TypeVar, cast
 import click
 
 from holdfast.cli.connection import Place, store_options
-from holdfast.cli.output import (
-    FiniteRange,
-    confirm,
-    counted,
-    duration,
-    echo_text,
-    json_option,
-    print_json,
-    progress,
-    yes_option,
-)
+from holdfast.cli.output import FiniteRange, confirm, echo_text, json_option, print_json, progress, yes_option
 from holdfast.cli.tables import Listing, cut_line, echo_wrapped, new_line
 from holdfast.commands.operations import Action
 from holdfast.console.dry_run import DryRun
@@ -28,6 +18,7 @@ from holdfast.console.operation_spec import APPLIES, Spec
 from holdfast.console.operations import Operation, Running
 from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError, Refused, TransportError, UsageError
+from holdfast.text import counted, duration, either
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,19 +81,13 @@ def show_dry_run(spec: Spec, found: DryRun, err: bool = False) -> None:
             echo(f"{name}: {', '.join(shown)}{', …' if len(counts) > _SHOWN else ''}")
     if applies := APPLIES.get(spec.action):
         echo_wrapped(
-            f"Only jobs that are {listed(applies)} can be {DONE[spec.action]}; others are left out.", err=err
+            f"Only jobs that are {either(applies)} can be {DONE[spec.action]}; others are left out.", err=err
         )
     if not err and found.examples:
         listing = Listing(("jid", "state", "queue", "klass"))
         listing.add([(row.jid, row.state, row.queue, row.klass) for row in found.examples])
         if found.matched > len(found.examples):
             echo(f"… and {counted(found.matched - len(found.examples), 'more job')}")
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names as text: `a`, `a or b`, `a, b or c`."""
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _verb(spec: Spec) -> str:

@@ -23,8 +23,9 @@ from holdfast import store as embedded
 from holdfast.cli import demo_jobs, demo_web
 from holdfast.cli.bench_run import Scratch
 from holdfast.cli.demo_show import Diary, Screen, print_report
-from holdfast.cli.output import counted, json_option, print_json
+from holdfast.cli.output import json_option, print_json
 from holdfast.errors import HoldfastError, JobFailed, StoreUnavailable, UsageError, install_extra
+from holdfast.text import counted
 
 QUEUES = ("read", "measure", "report")
 IDLE_QUEUES: Final = {"process": "report", "thread": "engine"}

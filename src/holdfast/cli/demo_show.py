@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from holdfast.cli.output import counted, size
+from holdfast.text import counted, size
 
 Step = tuple[str, str]
 """A jid and a queue."""

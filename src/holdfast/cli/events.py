@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import click
 
 from holdfast.cli.connection import Place, store_options
-from holdfast.cli.output import FiniteRange, counted, echo_text, json_option, print_json
+from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json
 from holdfast.client.listener import InThread, Listener, Message
 from holdfast.client.sync import Client
 from holdfast.console.events import (
@@ -26,6 +26,7 @@ from holdfast.console.events import (
     watch,
 )
 from holdfast.errors import HoldfastError, StoreUnsupported, TransportError
+from holdfast.text import counted
 
 T = TypeVar("T")
 

@@ -16,8 +16,6 @@ from holdfast.cli.options import length
 from holdfast.cli.output import (
     FiniteRange,
     confirm,
-    counted,
-    duration,
     echo_text,
     json_option,
     print_json,
@@ -26,7 +24,6 @@ from holdfast.cli.output import (
     yes_option,
 )
 from holdfast.cli.tables import Listing, cut_line, sparkline
-from holdfast.cli.times import brief, moment
 from holdfast.client.reasons import argument
 from holdfast.code.failure import error_line
 from holdfast.commands.failures import FailureGroup
@@ -36,6 +33,7 @@ from holdfast.console.operation_spec import Spec
 from holdfast.console.plain import plain
 from holdfast.console.snooze import GROUP
 from holdfast.errors import Refused, UsageError
+from holdfast.text import brief_ago, counted, duration, moment
 
 _LIMIT: Final = 25
 _TREND: Final = 24
@@ -97,10 +95,10 @@ def _print_groups(groups: Sequence[FailureGroup], queues: dict[str, tuple[str, .
                 group.name,
                 group.count,
                 group.trend[-1],
-                brief(group.last_ms, now),
+                brief_ago(group.last_ms, now),
                 *((sparkline(group.trend[-_TREND:]),) if sys.stdout.isatty() else ()),
                 ", ".join(queues[group.name]),
-                brief(group.first_ms, now),
+                brief_ago(group.first_ms, now),
             )
             for group in groups
         ]
@@ -151,7 +149,7 @@ def _print_group(found: FailureDetail, now: int, full: bool) -> None:
     click.echo("\nnewest")
     listing = Listing(("jid", "queue", "failed", "message"))
     listing.add(
-        [(row.jid, row.queue, brief(row.failed_ms, now), error_line(row.message)) for row in found.newest]
+        [(row.jid, row.queue, brief_ago(row.failed_ms, now), error_line(row.message)) for row in found.newest]
     )
     if found.newest:
         click.echo("\ntraceback of the newest")

@@ -11,9 +11,8 @@ import click
 
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
-from holdfast.cli.output import counted, echo_text, json_option, print_json, progress, repeat, watch_option
+from holdfast.cli.output import echo_text, json_option, print_json, progress, repeat, watch_option
 from holdfast.cli.tables import Listing, new_line
-from holdfast.cli.times import age, brief
 from holdfast.commands.job_rows import JobRow
 from holdfast.console.filters import parse
 from holdfast.console.handles import Console
@@ -22,6 +21,7 @@ from holdfast.console.search import SearchPage
 from holdfast.errors import UsageError
 from holdfast.printable import one_line
 from holdfast.settings import MAX_BATCH
+from holdfast.text import age, brief_ago, counted
 
 FIELDS: Final = (*(name.removesuffix("_ms") for name in JobRow.__struct_fields__), "age")
 _USUAL: Final = ("jid", "state", "queue", "klass", "age")
@@ -149,7 +149,7 @@ def cell(row: JobRow, name: str, now_ms: int) -> object:
     if name == "age":
         return age(row.queued_ms or row.created_ms, now_ms)
     if name in _TIMES:
-        return brief(getattr(row, _TIMES[name]), now_ms)
+        return brief_ago(getattr(row, _TIMES[name]), now_ms)
     value: Any = getattr(row, name)
     if name == "data":
         return json.dumps(stored(value), ensure_ascii=False) if value else ""

@@ -11,7 +11,6 @@ from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_facts, print_json
 from holdfast.cli.tables import Listing, cut_line, echo_wrapped
-from holdfast.cli.times import brief, moment
 from holdfast.client.stacks import UNDER_WAY
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.recurring import RecurringFacts
@@ -21,6 +20,7 @@ from holdfast.console.plain import plain, stored
 from holdfast.errors import JobNotFound
 from holdfast.models import HistoryEntry, JobFacts
 from holdfast.settings import OWN_THROTTLE
+from holdfast.text import brief_ago, moment
 
 _MOST_LINES: Final = 20
 _ENDED: Final = ("complete", "failed")
@@ -132,7 +132,7 @@ def _attempts(found: JobDetail, now: int) -> None:
             (
                 one.number,
                 one.worker,
-                brief(one.start_ms, now),
+                brief_ago(one.start_ms, now),
                 f"{(one.end_ms - one.start_ms) / 1000:.3f} s" if one.end_ms else "",
                 one.outcome or "running",
                 " ".join(filter(None, (one.name, one.reason))),

@@ -10,11 +10,12 @@ import click
 
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
-from holdfast.cli.output import Advance, counted, echo_text, json_option, print_json, progress
+from holdfast.cli.output import Advance, echo_text, json_option, print_json, progress
 from holdfast.console.handles import Console
 from holdfast.console.transfer import Import, JobLine, job_line
 from holdfast.errors import HoldfastError, StoreFull, UsageError
 from holdfast.printable import printable_json
+from holdfast.text import counted
 
 _PAGE: Final = 256
 _SHOWN: Final = 20

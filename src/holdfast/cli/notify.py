@@ -19,7 +19,7 @@ from holdfast.cli.notices.notice import Notice, notice_of
 from holdfast.cli.notices.receivers import Receivers, receiver_options
 from holdfast.cli.notices.surges import SURGE, SurgePoller
 from holdfast.cli.options import length
-from holdfast.cli.output import duration, json_option
+from holdfast.cli.output import json_option
 from holdfast.cli.program import Program
 from holdfast.client.events import EVENTS
 from holdfast.client.sync import Client
@@ -28,6 +28,7 @@ from holdfast.console.masking import Mask
 from holdfast.errors import UsageError
 from holdfast.logs import logger
 from holdfast.settings import is_authority
+from holdfast.text import duration
 
 _SHORTEST_LOOK, _LONGEST_LOOK = 1.0, 3600.0
 

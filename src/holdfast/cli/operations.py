@@ -12,7 +12,6 @@ from holdfast.cli.examples import examples
 from holdfast.cli.groups import DefaultGroup
 from holdfast.cli.output import (
     confirm,
-    counted,
     echo_text,
     json_option,
     print_facts,
@@ -22,10 +21,10 @@ from holdfast.cli.output import (
     yes_option,
 )
 from holdfast.cli.tables import Listing, echo_wrapped, new_line
-from holdfast.cli.times import brief, moment
 from holdfast.console.handles import Console
 from holdfast.console.operations import Operation
 from holdfast.console.plain import plain
+from holdfast.text import brief_ago, counted, moment
 
 _COLUMNS: Final = ("operation", "state", "action", "changed", "filter", "refused", "started", "done", "who")
 
@@ -76,7 +75,7 @@ def _print(rows: Sequence[Operation], now: int) -> None:
                 row.changed,
                 row.spec.filter,
                 row.refused,
-                brief(row.created_ms, now),
+                brief_ago(row.created_ms, now),
                 f"{row.share:.0%}",
                 row.spec.who,
             )

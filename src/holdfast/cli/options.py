@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
-from holdfast.cli.output import counted
 from holdfast.cli.tables import Listing, echo_wrapped
 from holdfast.code.put_options import OPTIONS, Kind
 from holdfast.console.put import value_of
 from holdfast.console.queries import Page
 from holdfast.settings import MAX_BATCH, MAX_DELAY
+from holdfast.text import counted, parse_length
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,18 +58,13 @@ HOSTS: Final = click.option(
     metavar="NAME",
     help="Host name under which it may be reached; may be repeated [default: any].",
 )
-_UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])")
 
 
 def length(text: str) -> float:
     """Return the seconds of a length of time: `90` (seconds), `30s`, `2h`, `1d12h`. Raises click.BadParameter."""
     text = text.strip().lower()
-    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
-        seconds = float(text)
-    elif text and not _PART.sub("", text):
-        seconds = sum([float(number) * _UNITS[unit] for number, unit in _PART.findall(text)])
-    else:
+    seconds = float(text) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) else parse_length(text)
+    if seconds is None:
         raise click.BadParameter(f"expected a length of time such as 90s, 2h or 1d12h, got {text!r:.80}")
     if not 0 < seconds <= MAX_DELAY:
         raise click.BadParameter(f"expected more than 0 and at most a hundred years, got {text!r:.80}")

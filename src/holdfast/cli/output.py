@@ -147,32 +147,6 @@ def progress(what: str, total: int, *, is_alone: bool = True) -> Generator[Advan
         yield advance
 
 
-def counted(count: int, thing: str) -> str:
-    """Return a number with its noun: ``1 failed job``, ``2 failed jobs``."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
-def size(count: int) -> str:
-    """Return a number of bytes as text: ``3.7 MB``."""
-    amount, units = float(count), ["B", "kB", "MB", "GB", "TB"]
-    while amount >= 1000 and len(units) > 1:
-        amount /= 1000
-        units.pop(0)
-    return f"{amount:.0f} {units[0]}" if units[0] == "B" else f"{amount:.1f} {units[0]}"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as text: ``2.5 s``, ``3 min 20 s``, ``4 h 5 min``, ``3 d 2 h``."""
-    if seconds < 60:
-        return f"{seconds:.1f}".removesuffix(".0") + " s"
-    whole = round(seconds)
-    for large, small, unit, part in ((86400, 3600, "d", "h"), (3600, 60, "h", "min"), (60, 1, "min", "s")):
-        if whole >= large:
-            rest = whole % large // small
-            return f"{whole // large} {unit} {rest} {part}" if rest else f"{whole // large} {unit}"
-    return f"{whole} s"
-
-
 def _text(value: object) -> str:
     return "" if value is None else one_line(str(value))
 

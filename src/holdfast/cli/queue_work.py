@@ -10,11 +10,12 @@ from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import length
-from holdfast.cli.output import duration, echo_text, json_option, print_json, progress, yes_option
+from holdfast.cli.output import echo_text, json_option, print_json, progress, yes_option
 from holdfast.console.filter_values import Exact
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
 from holdfast.models import Counts
+from holdfast.text import duration
 
 _STATES: Final = ("waiting", "running", "stalled", "throttled")
 _PAUSE: Final = 0.5

@@ -10,19 +10,9 @@ from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import NEGATIVE, Part, length, list_options, print_list, print_rest
-from holdfast.cli.output import (
-    counted,
-    duration,
-    echo_text,
-    json_option,
-    print_facts,
-    print_json,
-    repeat,
-    watch_option,
-)
+from holdfast.cli.output import echo_text, json_option, print_facts, print_json, repeat, watch_option
 from holdfast.cli.queue_stats import percentiles, print_throughput, stats
 from holdfast.cli.queue_work import drain, purge
-from holdfast.cli.times import age, ago, moment
 from holdfast.client.reasons import silence
 from holdfast.commands.queues import QueueOption
 from holdfast.console.handles import Console
@@ -30,6 +20,7 @@ from holdfast.console.plain import plain
 from holdfast.console.queries import SORTS, QueueDetail
 from holdfast.models import Counts
 from holdfast.settings import MAX_BATCH
+from holdfast.text import age, ago, counted, duration, listed, moment
 
 _ALWAYS: Final = ("waiting", "running", "failed")
 _OTHERS: Final = ("scheduled", "stalled", "throttled", "depends", "recurring")
@@ -235,9 +226,8 @@ def _print_changed(what: str, names: Sequence[str], changed: int, as_json: bool)
     if as_json:
         print_json({"queues": list(names), "changed": changed})
         return
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     same = f" ({counted(len(names) - changed, 'queue')} already {what})" if changed < len(names) else ""
-    echo_text(f"{what} {', '.join(names[:_SHOWN])}{more}{same}")
+    echo_text(f"{what} {listed(names, _SHOWN)}{same}")
 
 
 def _number(text: str) -> int:

@@ -13,8 +13,6 @@ from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import Part, given_options, length, list_options, print_list, print_rest, put_flags
 from holdfast.cli.output import (
     confirm,
-    counted,
-    duration,
     echo_text,
     json_option,
     print_facts,
@@ -24,7 +22,6 @@ from holdfast.cli.output import (
     yes_option,
 )
 from holdfast.cli.tables import cut_line
-from holdfast.cli.times import brief, moment
 from holdfast.client.recur_options import Changes
 from holdfast.code.put_options import OPTIONS
 from holdfast.commands.recurring import RecurGet, RecurringFacts
@@ -33,6 +30,7 @@ from holdfast.console.plain import plain, stored
 from holdfast.console.put import NamedCode
 from holdfast.errors import HoldfastError, JobNotFound, UsageError
 from holdfast.settings import DEFAULT_BACKLOG, check_name
+from holdfast.text import brief_ago, counted, duration, moment
 
 _EMPTY = (
     "There are no recurring jobs. To add one:\n  holdfast recurring add CODE --queue QUEUE --every LENGTH"
@@ -80,7 +78,7 @@ def list_recurring(pattern: str, part: Part, watch: float | None, place: Place, 
 
 
 def _cells(row: RecurringFacts, now: int) -> Sequence[object]:
-    due = "" if row.paused else brief(row.next_ms, now)
+    due = "" if row.paused else brief_ago(row.next_ms, now)
     paused = _pause(row, now) if row.paused else ""
     return row.jid, row.queue, row.klass, duration(row.interval_ms / 1000), due, row.count, paused
 

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import print_list
-from holdfast.cli.output import FiniteRange, counted, echo_text, json_option, print_json, repeat, watch_option
+from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json, repeat, watch_option
 from holdfast.cli.tables import echo_wrapped
 from holdfast.client.sync import Client
 from holdfast.console.attention import is_silent
@@ -26,6 +26,7 @@ from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.printable import one_line
 from holdfast.settings import check_host
+from holdfast.text import counted
 
 STATES: Final = ("waiting", "running", "stalled", "throttled", "scheduled", "depends", "recurring")
 SAMPLES: Final = ("run", "wait")

@@ -7,10 +7,11 @@ import click
 
 from holdfast import store as embedded
 from holdfast.cli.examples import examples
-from holdfast.cli.output import FiniteRange, counted, duration, json_option, print_facts, print_json, size
+from holdfast.cli.output import FiniteRange, json_option, print_facts, print_json
 from holdfast.core.library import library, shown_core
 from holdfast.errors import UsageError
 from holdfast.store.files import LEVELS
+from holdfast.text import counted, duration, size
 
 directory_option = click.option(
     "--dir",

@@ -12,8 +12,6 @@ from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import NEGATIVE, Part, length, list_options, print_list, print_rest
 from holdfast.cli.output import (
     confirm,
-    counted,
-    duration,
     echo_text,
     json_option,
     print_facts,
@@ -22,9 +20,9 @@ from holdfast.cli.output import (
     watch_option,
     yes_option,
 )
-from holdfast.cli.times import brief
 from holdfast.console.handles import Console
 from holdfast.console.queries import Throttle
+from holdfast.text import brief_ago, counted, duration
 
 ID: Final = click.argument("id", shell_complete=names_of("throttles"))
 _EMPTY: Final = "No throttle has a limit. To set one:\n  holdfast throttles set ID MAXIMUM"
@@ -122,8 +120,8 @@ def _show(console: Console, id: str, limit: int, as_json: bool) -> None:
             "ends in": _ends(found),
         }
     )
-    rows = [("holds", jid, brief(round(since), now)) for jid, since in found.holders]
-    rows += [("waits", jid, brief(round(since), now)) for jid, since in found.waiters]
+    rows = [("holds", jid, brief_ago(round(since), now)) for jid, since in found.holders]
+    rows += [("waits", jid, brief_ago(round(since), now)) for jid, since in found.waiters]
     if rows:
         click.echo()
         print_list(("", "jid", "since"), rows)

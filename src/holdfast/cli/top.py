@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from holdfast.cli.connection import Place, store_options
-from holdfast.cli.output import FiniteRange, duration
+from holdfast.cli.output import FiniteRange
 from holdfast.console.attention import is_silent
 from holdfast.console.handles import Console
 from holdfast.console.operation_spec import Spec
@@ -23,6 +23,7 @@ from holdfast.console.overview import Overview
 from holdfast.console.queries import queues_of
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.printable import one_line
+from holdfast.text import duration
 
 PANES: Final = ("queues", "workers", "failures")
 SORTS: Final = ("waiting", "running", "failed", "name")

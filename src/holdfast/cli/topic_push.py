@@ -14,11 +14,12 @@ import msgspec
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import length
-from holdfast.cli.output import counted, echo_text, json_option, print_json
+from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.cli.program import Program
 from holdfast.cli.worker_log import open_log, set_level
 from holdfast.errors import UsageError, missing_extra
 from holdfast.signature import read_secret
+from holdfast.text import counted
 
 
 class _Table(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):

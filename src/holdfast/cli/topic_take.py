@@ -8,9 +8,10 @@ import click
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import length
-from holdfast.cli.output import FiniteRange, counted, echo_text, json_option, print_json
+from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json
 from holdfast.cli.topic_arguments import AT, DELAY_BACK, IDS, MANY, TOPIC
 from holdfast.commands.topics import MAX_MOVED, Message
+from holdfast.text import counted
 
 DEADLINE: Final = click.option(
     "--deadline",

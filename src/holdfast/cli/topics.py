@@ -11,7 +11,6 @@ from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import Part, list_options, print_list, print_rest
 from holdfast.cli.output import (
     confirm,
-    counted,
     echo_text,
     json_option,
     print_facts,
@@ -20,13 +19,13 @@ from holdfast.cli.output import (
     watch_option,
     yes_option,
 )
-from holdfast.cli.times import brief, moment
 from holdfast.cli.topic_arguments import AT, DELAY, IDS, TOPIC
 from holdfast.cli.topic_push import push
 from holdfast.cli.topic_serve import serve
 from holdfast.cli.topic_take import done, give_back, pull, ready, release, requeue, reserve
 from holdfast.commands.topics import Message, TopicCounts
 from holdfast.console.handles import Console
+from holdfast.text import brief_ago, counted, moment
 
 _EMPTY: Final = "No topic holds messages. To put one:\n  holdfast topics put TOPIC ID BODY"
 
@@ -57,7 +56,7 @@ def list_topics(part: Part, watch: float | None, place: Place, as_json: bool) ->
                 print_json({"topics": [_counts(row) for row in page.rows], "next": page.next})
                 return
             rows = [
-                (row.name, row.queued, row.ready, row.reserved, brief(max(row.first_ready_ms, 0), now))
+                (row.name, row.queued, row.ready, row.reserved, brief_ago(max(row.first_ready_ms, 0), now))
                 for row in page.rows
             ]
             print_list(("topic", "queued", "ready", "reserved", "first ready"), rows, whole=(), empty=_EMPTY)
@@ -115,7 +114,7 @@ def _show(console: Console, topic: str, limit: int, as_json: bool) -> None:
         }
     )
     click.echo()
-    rows = [(one.id, one.state, brief(one.when_ms, now), one.body[:1000]) for one in messages]
+    rows = [(one.id, one.state, brief_ago(one.when_ms, now), one.body[:1000]) for one in messages]
     print_list(("id", "state", "when", "body"), rows, whole=("state", "when"))
     left = counts.queued + counts.reserved - len(rows)
     if left > 0:

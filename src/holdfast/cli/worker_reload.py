@@ -14,6 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from holdfast.text import listed
 from holdfast.work import signals
 from holdfast.work.processes import die_with, prepare
 from holdfast.work.settings import FOLDER
@@ -191,9 +192,7 @@ class _Parent:
         if mistake:
             log.warning("code changed, but it cannot be loaded: %s; the old worker keeps running", mistake)
             return
-        shown = ", ".join(os.path.relpath(path) for path in changed[:3])
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        log.info("code changed (%s%s)", shown, more)
+        log.info("code changed (%s)", listed([os.path.relpath(path) for path in changed], 3))
         if not (self._pid and self._check.start()):
             self._replace()
 

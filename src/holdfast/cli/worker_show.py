@@ -9,24 +9,14 @@ from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import length, print_list
-from holdfast.cli.output import (
-    counted,
-    duration,
-    echo_text,
-    json_option,
-    print_facts,
-    print_json,
-    repeat,
-    watch_option,
-)
-from holdfast.cli.times import age
-from holdfast.client.reasons import span, utc
+from holdfast.cli.output import echo_text, json_option, print_facts, print_json, repeat, watch_option
 from holdfast.client.stacks import PATIENCE
 from holdfast.commands.workers import HeldJob, WorkerFacts
 from holdfast.console.attention import is_silent
 from holdfast.console.handles import Console
 from holdfast.console.queries import WorkerDetail, queues_of
 from holdfast.errors import Refused
+from holdfast.text import age, counted, duration, short_clock, span
 
 _SHOWN: Final = 50
 _LONGEST_NUMBER: Final = 20
@@ -87,7 +77,7 @@ def _print_worker(one: WorkerDetail, now: int) -> None:
             **{name: facts[name] for name in _FACTS},
             "queues": ", ".join(facts["queues"]),
             "seen": f"{duration(facts['silent'])} ago"
-            + (f": silent since {utc(one.facts.seen_ms)}" if facts["is_silent"] else ""),
+            + (f": silent since {short_clock(one.facts.seen_ms)}" if facts["is_silent"] else ""),
             "up": "" if facts["up"] is None else duration(facts["up"]),
             "quiet": ("takes no jobs" if one.holds else "drained: takes no jobs and runs none")
             if facts["quiet"]

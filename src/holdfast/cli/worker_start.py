@@ -19,13 +19,13 @@ from holdfast.cli.worker_log import set_level
 from holdfast.client.opening import clients
 from holdfast.code.importing import noting
 from holdfast.errors import UsageError
+from holdfast.text import listed
 from holdfast.work.descendants import end_descendants
 from holdfast.work.imported_clients import choose
 from holdfast.work.parent.loader import Load
 from holdfast.work.parent.loading import Loading
 from holdfast.work.performing.outcome import met_unknown
 from holdfast.work.performing.surroundings import make_importable
-from holdfast.work.queues.reserving import listed
 from holdfast.work.run import body_of, run_worker
 from holdfast.work.settings import Pool, WorkerSettings
 from holdfast.work.startup import call_setup, import_modules, load_middleware, search_first

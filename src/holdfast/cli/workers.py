@@ -12,19 +12,10 @@ from holdfast.cli.connection import Place, store_options, wait_option, with_plac
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import length, print_list
-from holdfast.cli.output import (
-    FiniteRange,
-    counted,
-    duration,
-    echo_text,
-    json_option,
-    print_json,
-    repeat,
-    watch_option,
-)
+from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json, repeat, watch_option
 from holdfast.cli.worker_show import facts_of, show, stack
-from holdfast.client.reasons import span
 from holdfast.client.workers import is_meant
+from holdfast.text import counted, duration, span
 
 _LOOK: Final = 0.25
 """Seconds between two looks at workers that are drained."""

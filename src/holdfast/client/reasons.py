@@ -6,7 +6,6 @@ its code, its due time, its dependencies, the queue, the throttles, the workers,
 
 from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
-from time import gmtime, strftime
 from typing import Any, Final, Literal
 
 import msgspec
@@ -16,6 +15,7 @@ from holdfast.client.serving import SILENT_MS, Server, servers_of
 from holdfast.code.failure import error_line
 from holdfast.errors import cancelled_text
 from holdfast.printable import one_line
+from holdfast.text import counted, short_clock, span, times
 
 DOING: Final = {
     "depends": "waits for other jobs",
@@ -24,24 +24,10 @@ DOING: Final = {
 }
 
 
-def span(ms: float) -> str:
-    """Return milliseconds as a readable length of time: `4 s`, `12 min`, `3 h`, `2 d`."""
-    seconds = max(ms, 0) / 1000
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 1 else f"{max(ms, 0):.0f} ms"
-
-
-def utc(when_ms: float) -> str:
-    """Return a moment as people read it: `28 Nov 03:12:05 UTC`."""
-    return strftime("%-d %b %H:%M:%S UTC", gmtime(when_ms / 1000))
-
-
 def silence(seen: Mapping[str, int], now_ms: int) -> str:
     """Return since when workers are silent, of which `seen` has the time of each one's last heartbeat; it names the last one."""
     name = max(seen, key=lambda one: seen[one])
-    since = f"{span(now_ms - seen[name])}, since {utc(seen[name])}"
+    since = f"{span(now_ms - seen[name])}, since {short_clock(seen[name])}"
     if len(seen) == 1:
         return f"worker {one_line(name)} has been silent for {since}"
     return f"{len(seen)} workers are silent, worker {one_line(name)} for {since}"
@@ -51,11 +37,6 @@ def argument(*names: str) -> str:
     """Return names as the last arguments of a command line, whatever they begin with."""
     words = " ".join(map(quote, names))
     return f"-- {words}" if any(name.startswith("-") for name in names) else words
-
-
-def times(count: int) -> str:
-    """Return how often: `once`, `3 times`."""
-    return "once" if count == 1 else f"{count} times"
 
 
 def shown_line(message: str) -> str:
@@ -230,8 +211,7 @@ def _dependencies(facts: Facts) -> Check | None:
     failed = [parent["jid"] for parent in parents if parent["state"] == "failed"]
     names = ", ".join(parent["jid"] for parent in parents[:3])
     count = facts["open"]
-    jobs = "job" if count == 1 else "jobs"
-    text = f"It waits for {count} other {jobs}: {names}{', …' if count > 3 else ''}."
+    text = f"It waits for {counted(count, 'other job')}: {names}{', …' if count > 3 else ''}."
     gone = [parent["jid"] for parent in parents if parent["state"] == "gone"]
     fix = _command(facts, "jobs why", parents[0]["jid"]) if parents else ""
     if failed:
@@ -276,7 +256,7 @@ def _throttles(facts: Facts) -> Check | None:
     text = f"Throttle {first['id']} is full: {first['used']} of {first['maximum']} slots are taken"
     before = first["place"] - 1
     if before > 0:
-        text += f", and {before} {'job waits' if before == 1 else 'jobs wait'} before it"
+        text += f", and {counted(before, 'job waits', 'jobs wait')} before it"
     fix = _command(facts, "throttles show", first["id"])
     return Check("throttles", "blocks", text + ".", {"throttles": rows}, fix)
 
@@ -317,8 +297,8 @@ def _taking(
 ) -> Check:
     """Return the check of a queue whose jobs some workers take."""
     free = sum(max(one.slots - one.busy, 0) for one in taking)
-    count = len(taking)
-    text = f"{count} {'worker works' if count == 1 else 'workers work'} for queue {facts['queue']}, with {free} {'slot' if free == 1 else 'slots'} free"
+    works = counted(len(taking), "worker works", "workers work")
+    text = f"{works} for queue {facts['queue']}, with {counted(free, 'slot')} free"
     if silent:
         text += f"; {silence(silent, facts['now'])}"
     return Check("workers", "fine" if free else "blocks", text + ".", {**shown, "free": free})
@@ -332,7 +312,7 @@ def _place(facts: Facts) -> Check | None:
     shown |= {"lost_leases": facts["lost"], "waiting": facts["waiting"]}
     if not ahead:
         return Check("place", "fine", f"It is the next job of queue {facts['queue']}.", shown)
-    text = f"{ahead} {'job is' if ahead == 1 else 'jobs are'} ahead of it"
+    text = f"{counted(ahead, 'job is', 'jobs are')} ahead of it"
     return Check("place", "note", text + (f", {higher} of them by priority." if higher else "."), shown)
 
 
@@ -346,7 +326,7 @@ def _lease(facts: Facts) -> Check | None:
     seen = f", and was last seen {span(now - facts['worker_seen'])} ago" if "worker_seen" in facts else ""
     if seen and now - facts["worker_seen"] > SILENT_MS:
         running = f"{running}, and is silent: it is frozen, gone, or cannot reach the store"
-        seen = f" (last seen {span(now - facts['worker_seen'])} ago, {utc(facts['worker_seen'])})"
+        seen = f" (last seen {span(now - facts['worker_seen'])} ago, {short_clock(facts['worker_seen'])})"
     if facts["noticed"]:
         text = f"{worker} lost its lease; the job is handed out again in {span(end - now)}." if end > now else (
             f"{worker} lost its lease; the next pop hands the job out again."

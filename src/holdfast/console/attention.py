@@ -105,8 +105,3 @@ class Found(NamedTuple):
 
     fine: str
     attention: Sequence[Attention]
-
-
-def quantity(count: int, thing: str) -> str:
-    """Return a number with its noun."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.codecs import decode
 from holdfast.errors import CodecError
 from holdfast.models import State
+from holdfast.text import parse_length, typed_length
 
 Need = Literal["data", "tags", "group", "failure", "due"]
 Operator = Literal[":", "!=", "~", "<", "<=", ">", ">="]
@@ -166,19 +167,12 @@ class Age(Value, frozen=True, gc=False):
     value: int
 
     def __str__(self) -> str:
-        rest, parts = self.value, ""
-        for unit, length in _UNITS:
-            count, rest = divmod(rest, length)
-            parts += f"{count}{unit}" if count else ""
-        return parts or "0s"
+        return typed_length(self.value)
 
     def ends(self, now_ms: int, sign: int) -> tuple[float, float]:
         """Return the moment twice; `sign` is -1 for a past time, 1 for one to come."""
         moment = now_ms + sign * self.value
         return moment, moment
-
-
-_UNITS: Final = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
 
 
 class Moment(Value, frozen=True, gc=False):
@@ -204,9 +198,6 @@ PRECISIONS: Final = {"days": 86_400_000, "minutes": 60_000, "seconds": 1000, "mi
 
 Point = Number | Age | Moment
 
-_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(ms|[smhdw])")
-_DURATIONS: Final = re.compile(rf"(?:{_DURATION.pattern})+")
-_MILLISECONDS: Final[Mapping[str, int]] = dict(_UNITS) | {"w": 604_800_000}
 _MAX_AGE: Final = 1000 * 366 * 86_400_000
 _DATE: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,3})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
@@ -222,10 +213,10 @@ def point(kind: Kind, text: str) -> Point | None:
 
 
 def _age(text: str) -> Age | None:
-    if not _DURATIONS.fullmatch(text):
+    seconds = parse_length(text)
+    if seconds is None or seconds > _MAX_AGE / 1000:
         return None
-    total = sum([float(count) * _MILLISECONDS[unit] for count, unit in _DURATION.findall(text)])
-    return Age(round(total)) if total <= _MAX_AGE else None
+    return Age(round(1000 * seconds))
 
 
 def _moment(text: str) -> Moment | None:

@@ -11,11 +11,12 @@ from holdfast.client.reasons import argument
 from holdfast.commands.queues import CountQueues
 from holdfast.commands.views import Cursor, Explain, ListSet
 from holdfast.commands.workers import MAX_ROWS, HeldJob, WorkerFacts, WorkerJobs, Workers
-from holdfast.console.attention import KINDS, ORDER, NamespaceFacts, Severity, is_silent, quantity
+from holdfast.console.attention import KINDS, ORDER, NamespaceFacts, Severity, is_silent
 from holdfast.console.findings import Calls, Finding, Verdict
 from holdfast.console.triage import RULES, Rule
 from holdfast.models import Counts
 from holdfast.printable import one_line
+from holdfast.text import counted, with_counts
 from holdfast.wire.meeting import release_of
 from holdfast.wire.plans import Plan
 
@@ -96,8 +97,8 @@ def queues(facts: DoctorFacts) -> Finding:
     waiting = sum(counts.waiting for counts in facts.queues)
     silent = sum(is_silent(worker, facts.now) for worker in facts.workers)
     text = (
-        f"{quantity(len(facts.queues), 'queue')} with {waiting} waiting and {len(facts.held)} leased jobs, "
-        f"{quantity(len(facts.workers) - silent, 'worker')}" + (f" and {silent} silent" if silent else "")
+        f"{counted(len(facts.queues), 'queue')} with {waiting} waiting and {len(facts.held)} leased jobs, "
+        f"{counted(len(facts.workers) - silent, 'worker')}" + (f" and {silent} silent" if silent else "")
     )
     if facts.is_whole:
         return Finding("queues", "ok", f"{text}.")
@@ -108,7 +109,7 @@ def versions(facts: DoctorFacts) -> Finding:
     """Check that all workers have one version."""
     by_name = {worker.name: one_line(worker.facts.get("version", ""))[:40] for worker in facts.workers}
     found = Counter(version for version in by_name.values() if version)
-    shown = ", ".join(f"{version} ({count})" for version, count in sorted(found.items()))
+    shown = with_counts(dict(sorted(found.items())))
     if len(found) < 2:
         text = f"All workers: {shown}." if shown else "No worker reports a version."
         return Finding("worker versions", "ok", text)
@@ -138,12 +139,10 @@ def preemptions(calls: Calls, facts: DoctorFacts) -> Plan[Finding]:
     ]
     if not often:
         return Finding(
-            "preemptions", "ok", f"None of {quantity(len(jids), 'job')} looked at was preempted often."
+            "preemptions", "ok", f"None of {counted(len(jids), 'job')} looked at was preempted often."
         )
     count, jid = max(often)
-    text = (
-        f"{quantity(len(often), 'job')} preempted again and again, the most {one_line(jid)}, {count} times."
-    )
+    text = f"{counted(len(often), 'job')} preempted again and again, the most {one_line(jid)}, {count} times."
     return Finding("preemptions", "warn", text, f"holdfast jobs why{facts.flags} {argument(jid)}")
 
 

@@ -17,6 +17,7 @@ from holdfast.console.triage import RULES
 from holdfast.errors import UnknownName, UsageError
 from holdfast.models import Counts
 from holdfast.settings import check_milliseconds
+from holdfast.text import counted, listed
 from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
 from holdfast.wire.shards import Shard
 
@@ -55,7 +56,7 @@ class Overview(msgspec.Struct, frozen=True):
             return "Nothing needs you." if self.queue_count else "There are no queues yet."
         first = self.attention[0]
         more = self.finding_count - first.count
-        others = f" {more} more finding{'s' if more > 1 else ''}." if more else ""
+        others = f" {counted(more, 'more finding')}." if more else ""
         return f"{first.sentence[0].upper()}{first.sentence[1:]}.{others}"
 
 
@@ -186,8 +187,7 @@ def _gathered(found: Sequence[Attention]) -> list[Attention]:
 
 
 def _together(first: Attention, names: Sequence[str]) -> Attention:
-    text = ", ".join(names[:_TOGETHER]) + f" and {len(names) - _TOGETHER} more"
-    return msgspec.structs.replace(first, text=text, count=len(names))
+    return msgspec.structs.replace(first, text=listed(names, _TOGETHER), count=len(names))
 
 
 def number_of(worker: WorkerFacts, name: str) -> int:

@@ -6,9 +6,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.client.reasons import span
 from holdfast.console.findings import Calls, Finding, Verdict, refusal_text
 from holdfast.models import text
+from holdfast.text import counted, size, span
 from holdfast.wire.plans import Call, ErrorReply, Plan
 
 PINGS: Final = 50
@@ -150,12 +150,10 @@ def memory(facts: StoreFacts, flags: str = "") -> Finding:
     whole = facts.number("total_system_memory")
     ratio = facts.number("mem_fragmentation_ratio")
     share = memory_share(facts)
-    of_what = (
-        f"maxmemory {size_text(limit)}" if limit else f"the machine's {size_text(whole)}, without maxmemory"
-    )
-    shown = f"{size_text(used)} used, {share:.0%} of {of_what}; fragmentation {ratio:.2f}"
+    of_what = f"maxmemory {size(limit)}" if limit else f"the machine's {size(whole)}, without maxmemory"
+    shown = f"{size(used)} used, {share:.0%} of {of_what}; fragmentation {ratio:.2f}"
     if share >= ALMOST_FULL:
-        calls = "1 call was" if facts.refused == 1 else f"{facts.refused} calls were"
+        calls = counted(facts.refused, "call was", "calls were")
         refused = f" {calls} refused since it started." if facts.refused else ""
         now = "The store is full and refuses puts" if is_full(facts) else "The store is almost full"
         text_ = f"{now}: {shown}.{refused} Cancel jobs that are not needed, or raise maxmemory."
@@ -188,15 +186,6 @@ def is_full(facts: StoreFacts) -> bool:
     return limit > 0 and counted >= limit * (_FULL_AGAIN if facts.refused else 1)
 
 
-def size_text(count: float) -> str:
-    """Return a number of bytes as text: `20.0 kB`, `1.5 MB`."""
-    if 0 < count < _MEGABYTE:
-        return f"{count / 1000:.1f} kB"
-    if count >= 1000 * _MEGABYTE:
-        return f"{count / 1000 / _MEGABYTE:.1f} GB"
-    return f"{count / _MEGABYTE:.1f} MB"
-
-
 def replication(facts: StoreFacts) -> Finding:
     """Check the role of the store, and its replicas."""
     if facts.info.get("role") in ("slave", "replica"):
@@ -207,9 +196,7 @@ def replication(facts: StoreFacts) -> Finding:
     if not count:
         return Finding("replication", "ok", "A primary without replicas.")
     lags = [_lag(value) for name, value in facts.info.items() if name[:5] == "slave" and name[5:].isdecimal()]
-    text_ = (
-        f"A primary with {count} replica{'s' * (count != 1)}; the slowest is {max(lags, default=0)} s behind."
-    )
+    text_ = f"A primary with {counted(count, 'replica')}; the slowest is {max(lags, default=0)} s behind."
     verdict: Verdict = "warn" if max(lags, default=0) > 10 else "ok"
     return Finding(
         "replication", verdict, text_, "" if verdict == "ok" else "look at the network and the replica's log"

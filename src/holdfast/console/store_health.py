@@ -21,11 +21,11 @@ from holdfast.console.store_checks import (
     memory_share,
     persistence,
     replication,
-    size_text,
     store_facts,
 )
 from holdfast.models import Counts
 from holdfast.printable import one_line
+from holdfast.text import size
 from holdfast.wire.plans import Call, ErrorReply, Plan, Planner
 from holdfast.wire.shards import Shard
 
@@ -149,11 +149,11 @@ def _memory(facts: StoreFacts, found: StoreMemory, flags: str) -> Attention:
     checked = memory(facts)
     text = checked.text.rstrip(".").replace("The store", "the store", 1)
     details = [
-        f"{one.share:.0%} of it: {one.jobs} {one.state} jobs of queue {one_line(one.queue)}, class {one_line(one.klass)}, {size_text(one.bytes)}"
+        f"{one.share:.0%} of it: {one.jobs} {one.state} jobs of queue {one_line(one.queue)}, class {one_line(one.klass)}, {size(one.bytes)}"
         for one in found.shares
     ]
     details += [
-        f"large job {one_line(one.jid)}: {size_text(one.bytes)}, {one.state}, queue {one_line(one.queue)}, class {one_line(one.klass)}"
+        f"large job {one_line(one.jid)}: {size(one.bytes)}, {one.state}, queue {one_line(one.queue)}, class {one_line(one.klass)}"
         for one in found.largest[:3]
     ]
     if found.shares:
@@ -169,7 +169,7 @@ def _memory(facts: StoreFacts, found: StoreMemory, flags: str) -> Attention:
 
 def _whole(found: StoreMemory) -> str:
     first = found.shares[0]
-    return size_text(first.bytes / first.share) if first.share else size_text(0)
+    return size(first.bytes / first.share) if first.share else size(0)
 
 
 def _removal(largest: MemoryShare, flags: str) -> str:

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Final
 
 from holdfast.client.queue_names import as_argument
-from holdfast.client.reasons import argument, silence, span, utc
+from holdfast.client.reasons import argument, silence
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import Operations
@@ -17,12 +17,13 @@ from holdfast.commands.queues import ThrottleFacts, ThrottleGet, ThrottleNames
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.commands.views import ListSet
 from holdfast.commands.workers import WorkerFacts
-from holdfast.console.attention import Attention, Found, NamespaceFacts, Severity, is_silent, quantity
+from holdfast.console.attention import Attention, Found, NamespaceFacts, Severity, is_silent
 from holdfast.console.filter_values import Exact
 from holdfast.console.operations import operation_of
 from holdfast.console.queries import Servers, servers_of
 from holdfast.models import Counts, JobFacts
 from holdfast.printable import one_line
+from holdfast.text import counted, short_clock, span
 from holdfast.wire.plans import Plan, Planner, all_failure_groups
 
 _MINUTE, _DAY = 60_000, 86_400_000
@@ -57,7 +58,7 @@ def no_worker(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
 
 def _unserved(facts: NamespaceFacts, one: Counts, servers: Servers, programs: int) -> Attention:
     age = facts.now - _oldest(one)
-    text = f"{_waits(one.waiting)}, the first for {span(age)}, and "
+    text = f"{counted(one.waiting, 'job waits', 'jobs wait')}, the first for {span(age)}, and "
     command = f"holdfast worker -q {as_argument(one.name)}{facts.flags}"
     if servers.quiet:
         text += "its workers are quiet: they take no jobs until they are resumed"
@@ -113,14 +114,14 @@ def paused(_: Planner, facts: NamespaceFacts) -> Plan[Found]:
         age = facts.now - one.paused_since_ms if one.paused_since_ms else 0
         if one.paused and (one.waiting or age > _DAY):
             command = f"holdfast queues resume{facts.flags} {argument(one.name)}"
-            text = f"paused {span(age)} ago by {_pause(facts, one)}; {_waits(one.waiting)}"
+            text = f"paused {span(age)} ago by {_pause(facts, one)}; {counted(one.waiting, 'job waits', 'jobs wait')}"
             severity: Severity = "warning" if age > _DAY else "note"
             since = round(one.paused_since_ms)
             found.append(
                 Attention(severity, "paused", one.name, text, command, jobs=one.waiting, since_ms=since)
             )
     count = sum(one.paused for one in facts.queues)
-    return Found(f"{quantity(count, 'queue')} paused, no job waits there.", found)
+    return Found(f"{counted(count, 'queue')} paused, no job waits there.", found)
 
 
 def _pause(facts: NamespaceFacts, one: Counts) -> str:
@@ -137,7 +138,7 @@ def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
         page = yield from ask(ListSet("stalled", one.name, None, 1))
         if page.entries:
             age = facts.now - float(page.entries[0].score)
-            text = f"{quantity(one.stalled, 'lease')} ended, the first {span(age)} ago, and no worker took the job again"
+            text = f"{counted(one.stalled, 'lease')} ended, the first {span(age)} ago, and no worker took the job again"
             is_late = age > _LONG_ENDED
             severity: Severity = "warning" if is_late else "note"
             jobs = f"holdfast jobs list{facts.flags} {quote(f'queue:{Exact(one.name)} state:stalled')}"
@@ -177,7 +178,7 @@ def _waiting_for_ever(
     age = facts.now - since
     what = f"which failed {span(age)} ago" if job else "which does not exist"
     some = f" of the first {len(children)} looked at" if queue.depends > len(children) else ""
-    text = f"{_waits(len(waiting))}{some} for jobs that failed or are missing, such as {one_line(child.jid)} for {one_line(parent)}, {what}"
+    text = f"{counted(len(waiting), 'job waits', 'jobs wait')}{some} for jobs that failed or are missing, such as {one_line(child.jid)} for {one_line(parent)}, {what}"
     command = f"holdfast jobs retry{facts.flags} {argument(*failed[:_RELEASED])}"
     if not failed:
         command = f"holdfast jobs cancel{facts.flags} {argument(child.jid)}"
@@ -197,7 +198,7 @@ def worker_gone(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
     found: list[Attention] = []
     for name, count in facts.lost.most_common():
         silence = f"silent for {seen[name]}" if name in seen else "not on the list of workers"
-        text = f"{silence}, and holds {quantity(count, 'job')}; others take a job when its lease ends, or after this command"
+        text = f"{silence}, and holds {counted(count, 'job')}; others take a job when its lease ends, or after this command"
         command = f"holdfast jobs expire{facts.flags} --filter {quote(f'worker:{Exact(name)}')}"
         alone = [
             queue
@@ -206,7 +207,7 @@ def worker_gone(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
         ]
         also = ""
         if alone:
-            text = f"{silence}, and holds {quantity(count, 'job')}; no other worker takes from queue {one_line(alone[0])}"
+            text = f"{silence}, and holds {counted(count, 'job')}; no other worker takes from queue {one_line(alone[0])}"
             command, also = f"holdfast worker -q {as_argument(alone[0])}{facts.flags}", command
         found.append(Attention("urgent", "worker-gone", name, text, command, jobs=count, also=also))
     return Found("Every worker that holds jobs sends heartbeats.", found)
@@ -252,7 +253,7 @@ def _full_throttle(ask: Planner, facts: NamespaceFacts, name: str, one: Throttle
         )
         command = f"holdfast throttles release{facts.flags} {argument(name, *gone[:_RELEASED])}"
         return Attention("urgent", "throttle-left", name, text, command, jobs=one.pending)
-    text = f"{one.used} of {one.maximum} slots are taken, and {quantity(one.pending, 'job')} wait for one"
+    text = f"{one.used} of {one.maximum} slots are taken, and {counted(one.pending, 'job')} wait for one"
     if page.entries:
         since = span(facts.now - float(page.entries[0].score))
         text += f"; {one_line(page.names[0])} has held one for {since}"
@@ -277,7 +278,7 @@ def recurring(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
                 text = f"its next job is {span(late)} late: a worker that takes from queue {one_line(one.name)} puts it"
                 command = f"holdfast worker -q {as_argument(one.name)}{facts.flags}"
                 found.append(Attention("warning", "recurring-late", jid, text, command))
-    return Found(f"{quantity(sum(one.recurring for one in having), 'recurring job')}, none is late.", found)
+    return Found(f"{counted(sum(one.recurring for one in having), 'recurring job')}, none is late.", found)
 
 
 def _flood(ask: Planner, facts: NamespaceFacts, one: Counts) -> Plan[list[Attention]]:
@@ -313,7 +314,7 @@ def _missing(facts: NamespaceFacts, one: RecurringFacts) -> Attention:
     missed, since = one.missed_by(facts.now), one.paused_since_ms
     ago = f" {span(facts.now - since)} ago" if since else ""
     why = f": {one_line(one.paused_why)}" if one.paused_why else ""
-    text = f"paused{ago} by {one_line(one.paused_by) or 'somebody'}{why}; it has missed {quantity(missed, 'run')}, the first at {utc(one.next_ms)}"
+    text = f"paused{ago} by {one_line(one.paused_by) or 'somebody'}{why}; it has missed {counted(missed, 'run')}, the first at {short_clock(one.next_ms)}"
     commands = [f"holdfast recurring {verb}{facts.flags} {argument(one.jid)}" for verb in ("resume", "run")]
     return Attention(
         "warning", "recurring-paused", one.jid, text, commands[0], since_ms=since, also=commands[1]
@@ -328,9 +329,9 @@ def failures(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
     groups = facts.groups
     if groups is None:
         groups = yield from all_failure_groups(ask)
-    total = quantity(sum(group.count for group in groups), "failed job")
+    total = counted(sum(group.count for group in groups), "failed job")
     found = [one for group in groups for one in _failing(facts, group)]
-    return Found(f"{total} in {quantity(len(groups), 'group')}.", found)
+    return Found(f"{total} in {counted(len(groups), 'group')}.", found)
 
 
 def is_surge(trend: Sequence[int]) -> bool:
@@ -361,7 +362,7 @@ def _failing(facts: NamespaceFacts, group: FailureGroup) -> Iterator[Attention]:
             since_ms=group.first_ms,
         )
     elif group.name.endswith("-NotAllowed") and group.count:
-        text = f"{quantity(group.count, 'job')} name code that their workers may not run"
+        text = f"{counted(group.count, 'job names', 'jobs name')} code that their workers may not run"
         yield Attention(
             "warning", "not-allowed", group.name, text, command, jobs=group.count, since_ms=group.first_ms
         )
@@ -378,15 +379,11 @@ def operations(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
     found: list[Attention] = []
     for one in (operation_of(row, facts.now) for row in rows):
         if one.is_orphaned:
-            done = f"{quantity(one.changed, 'job')} changed"
+            done = f"{counted(one.changed, 'job')} changed"
             text = f"{one.spec.action} of {one_line(one.spec.filter)}: its program is gone, {one.share:.0%} done, {done}"
             command = f"holdfast operations resume{facts.flags} {argument(one.id)}"
             found.append(Attention("warning", "operation", one.id, text, command))
     return Found("No change of many jobs was left halfway.", found)
-
-
-def _waits(count: int) -> str:
-    return f"{count} job waits" if count == 1 else f"{count} jobs wait"
 
 
 Rule = Callable[[Planner, NamespaceFacts], Plan[Found]]

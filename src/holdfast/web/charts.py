@@ -6,7 +6,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from holdfast.printable import printable_json
-from holdfast.web.formatting import duration
+from holdfast.text import axis_duration, narrow_duration
 
 Moments = Sequence[tuple[float, int]]
 """Durations in seconds, each with how often it was measured."""
@@ -17,7 +17,7 @@ _EDGES: Final = (
     172_800, 604_800,
 )  # fmt: skip
 """The ends of the bars of a histogram, in seconds; the last bar has no end."""
-_LABELS: Final = {0.001: "1 ms", 0.01: "10 ms", 0.1: "100 ms", 1: "1 s", 10: "10 s", 60: "1 m", 600: "10 m", 3600: "1 h", 86_400: "1 d", 604_800: "7 d"}  # fmt: skip
+_LABELED: Final = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 86_400, 604_800)
 _BARS, _AXIS = 184, 208
 _FEWEST: Final = 8
 _NODE_WIDTH, _NODE_HEIGHT, _GAP_X, _GAP_Y = 188, 44, 56, 12
@@ -70,7 +70,7 @@ def histogram(
         for index in range(first, last + 1)
     ]
     parts.append(Markup('<line x1="0" x2="100%" y1="{y}" y2="{y}"/>').format(y=_AXIS))
-    parts += [_axis_label(index, first, width) for index in range(first, last + 1) if _EDGES[index - 1 : index] and _EDGES[index - 1] in _LABELS]  # fmt: skip
+    parts += [_axis_label(index, first, width) for index in range(first, last + 1) if _EDGES[index - 1 : index] and _EDGES[index - 1] in _LABELED]  # fmt: skip
     parts += _quantiles([("p50", p50), ("p95", p95)], first, last, width)
     return Markup('<svg class="histo c-{}" role="img" aria-label="{}">{}</svg>').format(
         color, _described(label, now, p50, p95), _join(parts)
@@ -97,16 +97,9 @@ def _bin(seconds: float) -> int:
 
 def _between(index: int) -> str:
     if index == 0:
-        return f"up to {_short(_EDGES[0])}"
-    low = _short(_EDGES[index - 1])
-    return f"over {low}" if index == len(_EDGES) else f"{low} to {_short(_EDGES[index])}"
-
-
-def _short(seconds: float) -> str:
-    for least, length, unit in ((86_400, 86_400, "d"), (3600, 3600, "h"), (60, 60, "m"), (1, 1, "s")):
-        if seconds >= least:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds * 1000:.3g} ms"
+        return f"up to {axis_duration(_EDGES[0])}"
+    low = axis_duration(_EDGES[index - 1])
+    return f"over {low}" if index == len(_EDGES) else f"{low} to {axis_duration(_EDGES[index])}"
 
 
 def _bar(index: int, first: int, width: float, count: int, most: int, kind: str, title: str) -> Markup:
@@ -124,7 +117,7 @@ def _axis_label(index: int, first: int, width: float) -> Markup:
         (index - first) * width,
         _AXIS + 16,
         "start" if index == first else "middle",
-        _LABELS[_EDGES[index - 1]],
+        axis_duration(_EDGES[index - 1]),
     )
 
 
@@ -165,7 +158,7 @@ def _described(label: str, now: Sequence[int], p50: float | None, p95: float | N
     text = f"{label or 'Distribution'}: {sum(now):,} jobs"
     for name, seconds in (("median", p50), ("95th percentile", p95)):
         if seconds is not None:
-            text += f", {name} {duration(seconds)}"
+            text += f", {name} {narrow_duration(seconds)}"
     return text
 
 

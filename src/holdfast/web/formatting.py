@@ -6,17 +6,25 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, cast
 
 from markupsafe import Markup, escape
 
 from holdfast.printable import printable_json
+from holdfast.text import (
+    MINUS,
+    THIN,
+    clock,
+    clock_time,
+    counted,
+    iso,
+    narrow_ago,
+    narrow_duration,
+    narrow_size,
+    with_counts,
+)
 
-_THIN: Final = "\u202f"  # a narrow space at which no line ends
-_MINUS: Final = "\u2212"
-_MILLION: Final = 1_000_000
-_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _MOST_NODES: Final = 2000
 _DEEPEST: Final = 40
 _OPEN: Final = 3
@@ -71,86 +79,13 @@ def number(value: float) -> str:
         text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     else:
         text = f"{int(value):,}"
-    return text.replace(",", _THIN).replace("-", _MINUS)
+    return text.replace(",", THIN).replace("-", MINUS)
 
 
 def percent(share: float) -> str:
     """Return a share of 1 in percent: ``88 %``, ``0.4 %``."""
     value = share * 100
-    return f"{value:.1f}{_THIN}%" if 0 < abs(value) < 1 else f"{value:.0f}{_THIN}%"
-
-
-def size(count: float) -> str:
-    """Return a number of bytes in the largest unit that fits: ``812 B``, ``1.2 kB``, ``64 MB``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(count) < 1000:
-            return f"{count:.3g}{_THIN}{unit}"
-        count /= 1000
-    return f"{count:.3g}{_THIN}TB"
-
-
-# Times.
-
-
-def duration(seconds: float) -> str:
-    """Return seconds in at most two units: ``310 ms``, ``1.8 s``, ``3 m 10 s``, ``2 h``."""
-    if not math.isfinite(seconds):
-        return "–"
-    sign, left = (_MINUS, -seconds) if seconds < 0 else ("", seconds)
-    if 0 < left < 0.9995:
-        return f"{sign}{left * 1000:.{0 if left >= 0.01 else 1}f}".removesuffix(".0") + f"{_THIN}ms"
-    if left < 9.95:
-        return f"{sign}{left:.1f}".removesuffix(".0") + f"{_THIN}s"
-    return sign + _two_units(left)
-
-
-def _two_units(seconds: float) -> str:
-    left = round(seconds)
-    for index, (length, unit) in enumerate(_UNITS):
-        if left >= length:
-            first, rest = divmod(left, length)
-            if unit == "s":
-                return f"{first}{_THIN}s"
-            step, name = _UNITS[index + 1]
-            second = rest // step
-            return f"{first}{_THIN}{unit}" + (f"\u00a0{second}{_THIN}{name}" if second else "")
-    return f"0{_THIN}s"
-
-
-def ago(when_ms: float, now_ms: float, bare: bool = False) -> str:
-    """Return how long ago a time was, or when it will be: ``3 m 10 s ago``, ``in 4 h``; `bare`: without these words."""
-    seconds = (now_ms - when_ms) / 1000
-    text = _two_units(abs(seconds)).replace(" ", "\u00a0")
-    if bare:
-        return text
-    if abs(seconds) < 0.5:
-        return "now"
-    return f"{text}\u00a0ago" if seconds > 0 else f"in\u00a0{text}"
-
-
-def _moment(when_ms: float) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(when_ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError):  # the time of another program
-        return None
-
-
-def iso(when_ms: float) -> str:
-    """Return a time for programs: ``2026-11-23T19:31:46.120Z``."""
-    found = _moment(when_ms)
-    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z") if found else ""
-
-
-def clock(when_ms: float) -> str:
-    """Return a time as ``2026-11-23 19:31:46 UTC``."""
-    found = _moment(when_ms)
-    return found.strftime("%Y-%m-%d %H:%M:%S UTC") if found else str(when_ms)
-
-
-def clock_time(when_ms: float) -> str:
-    """Return the time of day, ``19:31``, in UTC."""
-    found = _moment(when_ms)
-    return found.strftime("%H:%M") if found else "–"
+    return f"{value:.1f}{THIN}%" if 0 < abs(value) < 1 else f"{value:.0f}{THIN}%"
 
 
 # Values of JSON.
@@ -186,7 +121,7 @@ def _fold(
 ) -> str:
     left, right = "{}" if isinstance(value, Mapping) else "[]"
     inside = "".join(_entries(value, depth, budget))
-    count = f"{len(value)} {'part' if len(value) == 1 else 'parts'}"
+    count = counted(len(value), "part")
     is_open = " open" if depth < _OPEN else ""
     summary = f'{label}{left}<span class="fold"> {count} {right}{end}</span>'
     return (
@@ -255,11 +190,6 @@ def _lines(value: object) -> list[str]:
     return text.splitlines()[:_MOST_NODES]
 
 
-def counted(found: Mapping[str, int]) -> str:
-    """Return names with their numbers: `1.0 (2), 1.1 (3)`."""
-    return ", ".join(f"{name} ({count})" for name, count in found.items())
-
-
 def column(given: str | Sequence[str]) -> tuple[str, str, str]:
     """Return label, class and sort key of a column that was given as its label alone or as some of the three."""
     found = (given,) if isinstance(given, str) else tuple(given)
@@ -301,16 +231,17 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "short_jid": short_jid,
     "number": number,
     "percent": percent,
-    "size": size,
-    "duration": duration,
-    "ago": ago,
+    "size": narrow_size,
+    "duration": narrow_duration,
+    "ago": narrow_ago,
     "iso": iso,
     "clock": clock,
     "clock_time": clock_time,
     "json_html": json_html,
     "trace_html": trace_html,
     "diff_rows": diff_rows,
-    "counted": counted,
+    "counted": partial(counted, comma=THIN),
+    "with_counts": with_counts,
     "column": column,
     "empty_columns": empty_columns,
 }

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 from holdfast.cli.notices.notice import Backlog, Digest, Notice
 from holdfast.cli.notices.sinks import Sink, Undelivered
-from holdfast.cli.output import counted, echo_text
+from holdfast.cli.output import echo_text
 from holdfast.errors import UsageError
+from holdfast.text import counted
 
 MOST_WAITING: Final = 1000
 PAUSES: Final = (0.5, 2.0)

@@ -14,6 +14,7 @@ from holdfast.console.masking import Mask
 from holdfast.console.page_paths import job_path
 from holdfast.errors import HoldfastError
 from holdfast.printable import one_line, printable
+from holdfast.text import counted
 
 MOST_MESSAGE: Final = 4000
 """Characters of the message of a failure."""
@@ -104,7 +105,7 @@ class Digest(Notice, frozen=True, kw_only=True):
     def title(self) -> str:
         """Return how many notices it stands for, by event."""
         parts = ", ".join(f"{count} {event}" for event, count in self.counts.items())
-        return f"{self.total} {'notice' if self.total == 1 else 'notices'}: {parts}"
+        return f"{counted(self.total, 'notice')}: {parts}"
 
     @property
     def rest(self) -> str:

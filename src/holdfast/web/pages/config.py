@@ -11,6 +11,7 @@ from holdfast.console.configuration import QueueOrder, SettingChange, SettingCha
 from holdfast.console.fleet import QueueStep
 from holdfast.console.namespace_queries import Setting
 from holdfast.errors import UsageError
+from holdfast.text import listed, name_or_count
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal, Tagged, View
 
@@ -158,14 +159,13 @@ async def set_settings(ctx: Context, body: Set) -> Done | Question:
     done = await ctx.console.change_settings(*changes)
     if not done:
         return Done(text="Nothing to change.", changed=0)
-    text = ", ".join(f"{one.name} is {_shown(one.after)}" for one in done[:5])
-    more = f", and {len(done) - 5} more" if len(done) > 5 else ""
+    text = listed([f"{one.name} is {_shown(one.after)}" for one in done], 5)
     undo = {
         "name": [one.name for one in done],
         "value": [one.before if one.was_set else "" for one in done],
     }
     return Done(
-        text=f"Changed: {text}{more}.",
+        text=f"Changed: {text}.",
         changed=len(done),
         keys=("config",),
         undo=Repeal("config", "set", undo),
@@ -174,7 +174,7 @@ async def set_settings(ctx: Context, body: Set) -> Done | Question:
 
 
 def _question(planned: Sequence[SettingChanged]) -> Question:
-    count = f"{len(planned)} settings" if len(planned) > 1 else f"setting {planned[0].name}"
+    count = name_or_count("setting", [one.name for one in planned])
     return Question(
         title=f"Change {count}?",
         text="Clients and workers use new values within ten seconds.",

@@ -19,6 +19,7 @@ from holdfast.console.page_paths import with_query
 from holdfast.console.search import SearchPage
 from holdfast.console.snooze import GROUP
 from holdfast.errors import OperationNotFound, Refused, UnknownName
+from holdfast.text import name_or_count
 from holdfast.web.context import Context
 from holdfast.web.pages.job_actions import Change, change
 from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal, View
@@ -235,7 +236,7 @@ async def mute(ctx: Context, body: Named) -> Done:
         await ctx.console.snooze(GROUP, name)
     undo = Repeal("failed", "unmute", {"name": body.name})
     return Done(
-        text=f"{_named(body.name)} muted until {'it grows' if len(body.name) == 1 else 'they grow'}.",
+        text=f"{name_or_count('Group', body.name)} muted until {'it grows' if len(body.name) == 1 else 'they grow'}.",
         changed=len(body.name),
         keys=("failed",),
         undo=undo,
@@ -245,12 +246,10 @@ async def mute(ctx: Context, body: Named) -> Done:
 async def unmute(ctx: Context, body: Named) -> Done:
     """Let the overview show failure groups again."""
     names = [name for name in body.name if await ctx.console.unsnooze(GROUP, name)]
-    text = f"{_named(names)} not muted any more." if names else "Nothing to change: not muted."
+    text = (
+        f"{name_or_count('Group', names)} not muted any more." if names else "Nothing to change: not muted."
+    )
     return Done(text=text, changed=len(names), keys=("failed",))
-
-
-def _named(names: Sequence[str]) -> str:
-    return f"Group {names[0]}" if len(names) == 1 else f"{len(names)} groups"
 
 
 class Group(Body, frozen=True, kw_only=True):

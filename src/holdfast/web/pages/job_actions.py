@@ -16,6 +16,7 @@ from holdfast.console.operation_spec import ACTIONS as JOB_ACTIONS
 from holdfast.console.operation_spec import DELETES as _DELETES
 from holdfast.console.operation_spec import INVERSE, Spec, check_spec
 from holdfast.errors import Refused, UsageError
+from holdfast.text import counted, listed, name_or_count
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, Question, Refusal, Repeal, View
 
@@ -215,12 +216,12 @@ async def _with_waiters(ctx: Context, action: Action, question: Question, jids: 
     if found is not None and not found.count:
         return msgspec.structs.replace(question, details=(*question.details, undo))
     count = f"{found.count:,}{'' if found.is_whole else ' or more'}" if found else ""
-    others = f"the {count} jobs" if found and found.count > 1 else "the job" if found else "all jobs"
-    wait = "wait" if found is None or found.count > 1 else "waits"
+    many = f"the {count} jobs that wait" if found else "all jobs that wait"
+    others = "the job that waits" if found and found.count == 1 else many
     return msgspec.structs.replace(
         question,
         details=(*question.details, "Jobs that others wait for are left alone, unless those go too.", undo),
-        choices=((f"{named(action).capitalize()} {others} that {wait} for them too", "dependents"),),
+        choices=((f"{named(action).capitalize()} {others} for them too", "dependents"),),
         examples=ctx.site.mask.within(found.first) if found else question.examples,
         listed=f"{count} other {'jobs wait' if found.count > 1 else 'job waits'} for them" if found else "",
     )
@@ -244,10 +245,10 @@ async def _question_of_some(
     deletes = action in _DELETES
     if body.confirm not in ("", _BY_BUTTON) or not (inputs or deletes or count > _INLINE):
         return None
-    jobs = "this job" if count == 1 else f"{count} jobs"
+    jobs = "this job" if count == 1 else counted(count, "job")
     question = Question(
         title=f"{named(action).capitalize()} {jobs}?",
-        text=", ".join(jids[:5]) + (f" and {count - 5} more" if count > 5 else ""),
+        text=listed(jids, 5),
         button=f"{named(action).capitalize()} {jobs}",
         inputs=inputs,
     )
@@ -267,7 +268,7 @@ async def _change_some(action: Action, ctx: Context, body: Change, jids: Sequenc
                 action=action, filter=term("jid", *jids), who=ctx.user.name, dependents=body.dependents
             )
             check_spec(spec)
-            what = f"Job {jids[0][:9]}" if len(jids) == 1 else f"{len(jids):,} jobs"
+            what = name_or_count("Job", [jid[:9] for jid in jids], comma=",")
             return await _delete_later(ctx, spec, what)
     before = await _before(action, ctx, jids)
     results = await ctx.console.act(action, *jids, value=body.value, dependents=body.dependents)

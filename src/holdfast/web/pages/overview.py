@@ -18,8 +18,8 @@ from holdfast.console.overview import Overview, number_of
 from holdfast.console.queue_figures import MOST, QueueFigures
 from holdfast.models import Sample
 from holdfast.settings import MAX_BATCH
+from holdfast.text import narrow_duration
 from holdfast.web.context import Context
-from holdfast.web.formatting import duration
 from holdfast.web.views import ActionRoute, Body, Done, Repeal, View
 
 _QUEUES: Final = 12
@@ -213,7 +213,7 @@ async def snooze(ctx: Context, body: Snooze) -> Done:
     made = await ctx.console.snooze(body.about, body.subject, seconds=body.seconds)
     what = body.subject or "They"
     until = (
-        f"for {duration(body.seconds)}, or until there is much more of it"
+        f"for {narrow_duration(body.seconds)}, or until there is much more of it"
         if made.until_ms
         else "until it grows"
     )

@@ -12,6 +12,7 @@ from holdfast.console.put import NamedCode, value_of
 from holdfast.console.queue_figures import filter_of
 from holdfast.errors import UsageError
 from holdfast.settings import OWN_THROTTLE, check_whole
+from holdfast.text import name_or_count
 from holdfast.web.context import Context
 from holdfast.web.pages.job_actions import Change, change
 from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal
@@ -41,13 +42,17 @@ async def pause(ctx: Context, body: PauseQueues) -> Done:
     """Pause queues. Unknown ones are refused before anything is changed."""
     names = await _known(ctx, body)
     count = await ctx.console.pause(*names, why=body.reason, seconds=body.seconds)
-    done = _done(f"{_named(names)} paused.", names, count, Repeal("queues", "resume", {"name": names}))
+    done = _done(
+        f"{name_or_count('Queue', names)} paused.", names, count, Repeal("queues", "resume", {"name": names})
+    )
     if not body.expire:
         return done
     for name in names:
         spec = Spec(action="expire", filter=filter_of(name, "running"), who=ctx.user.name)
         await ctx.site.operations.start(ctx.console, spec)
-    return _done(f"{_named(names)} paused; the leases of running jobs end.", names, count, done.undo)
+    return _done(
+        f"{name_or_count('Queue', names)} paused; the leases of running jobs end.", names, count, done.undo
+    )
 
 
 async def resume(ctx: Context, body: NamedQueues) -> Done:
@@ -55,8 +60,10 @@ async def resume(ctx: Context, body: NamedQueues) -> Done:
     names = await _known(ctx, body)
     count = await ctx.console.resume(*names)
     if not count:
-        return _done(f"{_named(names)}: not paused.", names, count, None)
-    return _done(f"{_named(names)} resumed.", names, count, Repeal("queues", "pause", {"name": names}))
+        return _done(f"{name_or_count('Queue', names)}: not paused.", names, count, None)
+    return _done(
+        f"{name_or_count('Queue', names)} resumed.", names, count, Repeal("queues", "pause", {"name": names})
+    )
 
 
 class ForgetQueues(NamedQueues, frozen=True, kw_only=True):
@@ -68,13 +75,13 @@ async def forget(ctx: Context, body: ForgetQueues) -> Done | Question:
     names = await _known(ctx, body)
     if not body.confirm:
         return Question(
-            title=f"Forget {_named(names, 'queue')}?",
+            title=f"Forget {name_or_count('queue', names)}?",
             text="Its settings and statistics are deleted. A queue with jobs, also failed ones, is refused.",
             button="Forget",
         )
     for name in names:
         await ctx.console.forget_queue(name)
-    done = _done(f"{_named(names)} forgotten.", names, len(names), None)
+    done = _done(f"{name_or_count('Queue', names)} forgotten.", names, len(names), None)
     return Done(text=done.text, changed=done.changed, keys=done.keys, place="/queues")
 
 
@@ -224,10 +231,6 @@ def _options(body: PutFields) -> dict[str, Any]:
 def _given(value: float | str) -> object:
     """Return a number that was written in a form; other text is refused where the option is checked."""
     return value if not isinstance(value, str) else value_of(value.strip()) if value.strip() else None
-
-
-def _named(names: list[str], noun: str = "Queue") -> str:
-    return f"{noun} {names[0]}" if len(names) == 1 else f"{len(names)} queues"
 
 
 def _done(text: str, names: list[str], count: int, undo: Repeal | None) -> Done:

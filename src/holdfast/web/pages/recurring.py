@@ -12,6 +12,7 @@ from holdfast.console.put import NamedCode
 from holdfast.console.queries import HOUR_MS, Page
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import DEFAULT_BACKLOG
+from holdfast.text import name_or_count
 from holdfast.web.context import Context
 from holdfast.web.pages.turns import in_words, missed_of, upcoming
 from holdfast.web.views import ActionRoute, Body, Done, Refusal, Repeal, Tagged, View
@@ -166,7 +167,7 @@ async def run(ctx: Context, body: Recurring) -> Done:
             if len(body.jid) == 1:
                 raise
             refused.append(Refusal(jid, str(error)))
-    text = f"Job {next(iter(put.values()))} was put." if len(put) == 1 else f"{len(put)} jobs were put."
+    text = f"{name_or_count('Job', list(put.values()))} {'was' if len(put) == 1 else 'were'} put."
     return _done(text, len(put), [*put, *put.values()], refused=tuple(refused), result=put)
 
 
@@ -184,7 +185,11 @@ async def _switch(ctx: Context, jids: Sequence[str], on: bool, why: str = "") ->
     changed = [jid for jid in _some(jids) if await ctx.console.pause_recurring(jid, on, why)]
     verb, undone = ("paused", "resume") if on else ("resumed", "pause")
     undo = Repeal("recurring", undone, {"jid": changed}) if changed else None
-    text = f"{_named(changed)} {verb}." if changed else f"Nothing to change: already {verb}."
+    text = (
+        f"{name_or_count('Recurring job', changed)} {verb}."
+        if changed
+        else f"Nothing to change: already {verb}."
+    )
     return _done(text, len(changed), changed, undo=undo)
 
 
@@ -195,7 +200,13 @@ async def delete(ctx: Context, body: Recurring) -> Done:
         await ctx.console.recurring_job(jids[0])
     existed = await ctx.console.delete_recurring(*jids)
     gone = [jid for jid, was_there in zip(jids, existed, strict=True) if was_there]
-    return _done(f"{_named(gone)} deleted.", len(gone), gone, gone=tuple(gone), place="/recurring")
+    return _done(
+        f"{name_or_count('Recurring job', gone)} deleted.",
+        len(gone),
+        gone,
+        gone=tuple(gone),
+        place="/recurring",
+    )
 
 
 def _some(jids: Sequence[str]) -> list[str]:
@@ -238,7 +249,11 @@ async def edit(ctx: Context, body: EditRecurring) -> Done:
     if removed:
         await ctx.console.tag_recurring(body.jid, *removed, remove=True)
     names = [*changes, *(["tags"] if added or removed else [])]
-    text = f"{_named([body.jid])}: {', '.join(names)} changed." if names else "Nothing to change."
+    text = (
+        f"{name_or_count('Recurring job', [body.jid])}: {', '.join(names)} changed."
+        if names
+        else "Nothing to change."
+    )
     return _done(text, len(names), [body.jid])
 
 
@@ -316,7 +331,9 @@ async def add(ctx: Context, body: AddRecurring) -> Done:
     )
     jid = await ctx.console.add_recurring(body.queue, body.klass, code.data(text), body.interval, options)
     place = ctx.path("recurring", jid)
-    return _done(f"{_named([jid])} added.", 1, [jid], place=place, result={"jid": jid})
+    return _done(
+        f"{name_or_count('Recurring job', [jid])} added.", 1, [jid], place=place, result={"jid": jid}
+    )
 
 
 async def _is_known(ctx: Context, jid: str) -> bool:
@@ -329,10 +346,6 @@ async def _is_known(ctx: Context, jid: str) -> bool:
 
 def _split(text: str) -> list[str]:
     return [name for one in text.split(",") if (name := one.strip())]
-
-
-def _named(jids: Sequence[str]) -> str:
-    return f"Recurring job {jids[0]}" if len(jids) == 1 else f"{len(jids)} recurring jobs"
 
 
 def _done(text: str, count: int, jids: Sequence[str], **more: Any) -> Done:

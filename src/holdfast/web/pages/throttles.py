@@ -10,6 +10,7 @@ from holdfast.console.configuration import version_of
 from holdfast.console.queries import Page, Throttle
 from holdfast.console.throttle_list import ThrottleDetail
 from holdfast.errors import UsageError, WrongState
+from holdfast.text import counted
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, Repeal, Tagged, View
 
@@ -153,8 +154,9 @@ async def release(ctx: Context, body: Slots) -> Done:
     count = await ctx.console.release_throttle(body.id, *body.jid)
     if len(body.jid) == 1 and not count:
         raise WrongState(f"job {body.jid[0]:.200} holds no slot of {body.id:.200}", "HF_WRONG_STATE")
-    noun = "slot" if count == 1 else "slots"
-    return _done(f"{count} {noun} of {_shown(body.id)} released.", body.id, count > 0, jids=body.jid)
+    return _done(
+        f"{counted(count, 'slot')} of {_shown(body.id)} released.", body.id, count > 0, jids=body.jid
+    )
 
 
 def _shown(id: str) -> str:

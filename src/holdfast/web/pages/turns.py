@@ -6,6 +6,7 @@ from typing import Final
 
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.queries import HOUR_MS
+from holdfast.text import every
 
 _DAY_MS: Final = 24 * HOUR_MS
 _STEP_MS: Final = 600_000
@@ -29,20 +30,13 @@ def upcoming(known: Sequence[RecurringFacts], now_ms: int) -> tuple[int, ...]:
     return tuple(step * _STEP_MS for step in sorted(steps) if step * _STEP_MS >= now_ms)
 
 
-_UNITS: Final = ((_DAY_MS, "day"), (HOUR_MS, "hour"), (60_000, "minute"), (1000, "second"))
-
-
 def in_words(interval_ms: int, next_ms: int) -> str:
     """Return a schedule in words: `every 15 minutes`, `every hour at minute 5`, `every day at 03:00 UTC`."""
-    length, unit = next(
-        ((length, unit) for length, unit in _UNITS if interval_ms % length == 0), (1, "millisecond")
-    )
-    count = interval_ms // length
-    text = f"every {unit}" if count == 1 else f"every {count:,} {unit}s"
+    text = every(interval_ms)
     try:
         due = datetime.fromtimestamp(next_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         return text
-    if unit == "day":
+    if interval_ms % _DAY_MS == 0:
         return f"{text} at {due:%H:%M} UTC"
-    return f"{text} at minute {due.minute}" if unit == "hour" else text
+    return f"{text} at minute {due.minute}" if interval_ms % HOUR_MS == 0 else text

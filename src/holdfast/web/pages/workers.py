@@ -11,6 +11,7 @@ from holdfast.commands.workers import HeldJob
 from holdfast.console.filter_values import written
 from holdfast.console.fleet import Fleet, Grouping, QueueStep, WorkerRow, row_of
 from holdfast.errors import Refused, UsageError
+from holdfast.text import name_or_count
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal, View
 
@@ -177,10 +178,6 @@ class Workers(Body, frozen=True, kw_only=True):
     name: list[str]
 
 
-def _named(names: Sequence[str]) -> str:
-    return f"Worker {names[0]}" if len(names) == 1 else f"{len(names)} workers"
-
-
 def _keys(names: Sequence[str]) -> tuple[str, ...]:
     return ("workers", *(f"worker:{name}" for name in names[:50]))
 
@@ -191,7 +188,9 @@ async def quiet(ctx: Context, body: Workers) -> Done:
     await ctx.console.quiet(*names)
     verb = "finishes its jobs and takes no more" if len(names) == 1 else "finish their jobs and take no more"
     undo = Repeal("workers", "resume", {"name": names})
-    return Done(text=f"{_named(names)} {verb}.", changed=len(names), keys=_keys(names), undo=undo)
+    return Done(
+        text=f"{name_or_count('Worker', names)} {verb}.", changed=len(names), keys=_keys(names), undo=undo
+    )
 
 
 async def resume(ctx: Context, body: Workers) -> Done:
@@ -200,7 +199,9 @@ async def resume(ctx: Context, body: Workers) -> Done:
     await ctx.console.resume_workers(*names)
     verb = "takes jobs again" if len(names) == 1 else "take jobs again"
     undo = Repeal("workers", "quiet", {"name": names})
-    return Done(text=f"{_named(names)} {verb}.", changed=len(names), keys=_keys(names), undo=undo)
+    return Done(
+        text=f"{name_or_count('Worker', names)} {verb}.", changed=len(names), keys=_keys(names), undo=undo
+    )
 
 
 async def _meant(ctx: Context, body: Workers) -> list[str]:
@@ -221,11 +222,16 @@ async def forget(ctx: Context, body: Workers) -> Done | Question:
     if alive and not body.confirm:
         return Question(
             title="Forget workers that are alive?",
-            text=f"{_named(alive)} sent a heartbeat within the last half minute: with the next one it is listed again.",
+            text=f"{name_or_count('Worker', alive)} sent a heartbeat within the last half minute: with the next one it is listed again.",
             button="Forget",
         )
     count = await ctx.console.forget_workers(*names)
-    return Done(text=f"{_named(names)} forgotten.", changed=count, keys=_keys(names), place="/workers")
+    return Done(
+        text=f"{name_or_count('Worker', names)} forgotten.",
+        changed=count,
+        keys=_keys(names),
+        place="/workers",
+    )
 
 
 VIEWS: Final = (

@@ -10,6 +10,7 @@ from math import inf
 from time import monotonic
 from typing import Literal
 
+from holdfast.text import listed
 from holdfast.work import signals
 from holdfast.work.observe.http import Http, hindrances, serve_probes
 from holdfast.work.observe.ledger import close_ledgers
@@ -22,7 +23,6 @@ from holdfast.work.parent.messages import StoreMessage
 from holdfast.work.parent.renewal import LeaseRenewal, sentences
 from holdfast.work.performing.sandboxes import tidy_unclaimed
 from holdfast.work.process_state import Title
-from holdfast.work.queues.reserving import listed
 from holdfast.work.settings import WorkerSettings
 from holdfast.work.signals import TOGETHER, Handlers, Stop, at_hup, name_of, stack_of
 from holdfast.work.startup_check import StartupCheck, obstacle

@@ -17,12 +17,12 @@ from holdfast.code.resolver import Resolver
 from holdfast.code.unawaited import log_unawaited
 from holdfast.commands.base import Command
 from holdfast.models import JobFacts
+from holdfast.text import listed
 from holdfast.work.middleware.builtin import BuiltIns, for_forked_job, for_process, with_general
 from holdfast.work.performing.chain import Chain
 from holdfast.work.performing.perform import Performer
 from holdfast.work.performing.sandboxes import Home
 from holdfast.work.process_state import Title
-from holdfast.work.queues.reserving import listed
 from holdfast.work.settings import ONE_SLOT, WorkerSettings, own_of
 from holdfast.work.startup import search_first
 from holdfast.work.store_choice import StoreChoice

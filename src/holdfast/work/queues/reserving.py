@@ -11,7 +11,6 @@ from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_name
 
 _random: Final = SystemRandom()
-MOST_SHOWN: Final = 32
 """Names of queues in a title or a log line."""
 
 
@@ -222,12 +221,6 @@ def names_of(reserver: Any) -> tuple[str, ...]:
 def name_of(queue: Any) -> str:
     """The name of a queue that is given itself or by its name. Raises UsageError."""
     return check_name("queue", getattr(queue, "name", queue))
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names for people: the first of very many, and how many there are more."""
-    more = len(names) - MOST_SHOWN
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_SHOWN])} and {more:,} more"
 
 
 def is_dynamic_list(given: object) -> bool:

@@ -17,10 +17,11 @@ from holdfast.commands.leases import WILL_NOT_WAIT, WILL_WAIT, WOKEN, FindWork, 
 from holdfast.errors import HoldfastError, TransportError
 from holdfast.models import JobFacts
 from holdfast.settings import MAX_BATCH
+from holdfast.text import listed
 from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
-from holdfast.work.queues.reserving import listed, name_of
+from holdfast.work.queues.reserving import name_of
 
 FEW: Final = 32
 """Up to this number, named queues are tried one by one, as the older systems do."""
