@@ -99,6 +99,13 @@ def test_the_overview_shows_numbers_queues_groups_and_workers(
     assert sum(found["throughput"]["values"]["completed"]) >= 0
 
 
+def test_one_job_is_no_jobs(web: TestClient, client: Client) -> None:
+    client.queues["mail"].put("jobs.done", {})
+    client.queues["mail"].pop().complete()  # type: ignore[union-attr]
+    assert re.search(r"median [^<]* · 1 job<", page(web, "/"))
+    assert "1 jobs" not in shown(page(web, "/") + page(web, "/jobs") + page(web, "/queues"))
+
+
 def test_the_overview_offers_what_helps(web: TestClient, client: Client, mail: str) -> None:
     Console(client, actor="ada").pause("mail", why="upgrade")
     html = page(web, "/")
