@@ -19,7 +19,7 @@ from holdfast.commands.admin import (
     SettingsGet,
     Watch,
 )
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.call import Call
 from holdfast.commands.failures import Failed, FailureGroup, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import Await, Cancel, Move, Put, PutMany
@@ -285,7 +285,7 @@ def test_functions_are_described_with_flags():
 
 
 def test_a_wrapped_command_keeps_its_words_and_flags_and_turns_its_answer():
-    wrapped = then(Put("mail", "K", jid="j1", mode="move"), str.upper)
+    wrapped = map_reply(Put("mail", "K", jid="j1", mode="move"), str.upper)
     assert (wrapped.verb, wrapped.request_id_at, wrapped.adds, wrapped.numbered) == ("put", 0, True, True)
     assert wrapped.words()[5] == "j1"
     assert wrapped.read([1]) == "J1"

@@ -7,7 +7,7 @@ from scripted import INFO, core_info, scripted
 
 from holdfast.client.plugin import Script, run_script
 from holdfast.commands.attributes import Track
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.jobs import JobGet, Put, PutMany
 from holdfast.commands.leases import Complete, Lease, Pop
 from holdfast.core.library import library
@@ -69,7 +69,7 @@ def test_a_call_did_not_happen_when_only_the_look_at_the_store_was_sent():
     ("command", "again"),
     [
         (JobGet(["j"]), "it only reads, so repeating it is safe"),
-        (then(JobGet(["j"]), len), "it only reads, so repeating it is safe"),
+        (map_reply(JobGet(["j"]), len), "it only reads, so repeating it is safe"),
         (Complete("w", Lease("j", 7)), "repeating it is safe"),
         (Track(True, "j"), "check before you repeat it"),
         (Pop("w", ("q",)), "popping again is safe: jobs that were leased by a lost reply are leased again"),

@@ -17,7 +17,7 @@ from holdfast.client.descriptors import (
 from holdfast.codecs import decode
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet, ConfigUnset, SettingSet, SettingsGet
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.errors import CodecError, UsageError
 from holdfast.settings import check_name, check_text
 from holdfast.wire.plans import Plan, Planner
@@ -57,7 +57,9 @@ class ConfigVerbs(ClientPart):
     @CommandProperty
     def all(self) -> Command[dict[str, str]]:
         """Every setting with its raw text, defaults included. Core: verbs/configure.lua."""
-        return then(ConfigGet(), lambda found: {key: raw for key, raw in found.items() if raw is not None})
+        return map_reply(
+            ConfigGet(), lambda found: {key: raw for key, raw in found.items() if raw is not None}
+        )
 
     @CommandMethod
     def get(self, key: str, default: object = None) -> Command[Any]:
@@ -66,8 +68,8 @@ class ConfigVerbs(ClientPart):
         """
         check_name("key", key)
         if key in OF_THE_ROOT:
-            return then(SettingsGet(), lambda found: found.get(key, default))
-        return then(ConfigGet((key,)), lambda found: _value_of(found.get(key), default))
+            return map_reply(SettingsGet(), lambda found: found.get(key, default))
+        return map_reply(ConfigGet((key,)), lambda found: _value_of(found.get(key), default))
 
     @CommandMethod
     def set(self, key: str, value: object) -> Command[bool]:
@@ -159,7 +161,7 @@ def set_command(key: str, value: object, seen: str | None = None) -> Command[boo
     text = _text_of(value)
     _check(check_name("key", key), text)
     if key in OF_THE_ROOT:
-        return then(SettingSet(key, int(float(text)), _whole_seen(seen)), bool)
+        return map_reply(SettingSet(key, int(float(text)), _whole_seen(seen)), bool)
     return ConfigSet(key, text, seen)
 
 
@@ -209,7 +211,7 @@ def setting_command(key: str, value: object, seen: str | None = None) -> Command
 def unset_command(key: str, seen: str | None = None) -> Command[bool]:
     """Return the command that removes the value of a setting, if it has the one that was `seen`."""
     if key in OF_THE_ROOT:
-        return then(SettingSet(key, None, _whole_seen(seen)), bool)
+        return map_reply(SettingSet(key, None, _whole_seen(seen)), bool)
     return ConfigUnset(check_name("key", key), seen)
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.client.descriptors import CommandMethod
 from holdfast.commands import Command
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.views import Explain
 from holdfast.models import JobFacts
 
@@ -58,7 +58,7 @@ def explanation(facts: "Facts", flags: str = "") -> Explanation:
 
 def explained(jid: str, flags: str = "") -> Command[Explanation]:
     """Return the command that explains a job."""
-    return then(Explain(jid), lambda facts: explanation(facts, flags))
+    return map_reply(Explain(jid), lambda facts: explanation(facts, flags))
 
 
 class ExplainedVerbs:

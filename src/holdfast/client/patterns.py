@@ -8,7 +8,7 @@ from holdfast.client.descriptors import AsyncHandle, ClientPart, CommandMethod, 
 from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
 from holdfast.commands.admin import IdentifiersSet, Patterns, PrioritiesSet
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_name, check_switch
 
@@ -37,7 +37,9 @@ class QueuePatternsVerbs(ClientPart):
 
         Core: nouns/patterns.lua.
         """
-        return then(Patterns(), lambda found: {name: decode(raw) for name, raw in found.identifiers.items()})
+        return map_reply(
+            Patterns(), lambda found: {name: decode(raw) for name, raw in found.identifiers.items()}
+        )
 
     @CommandMethod
     def set_queue_identifier_patterns(self, mapping: Mapping[str, Sequence[str]]) -> Command[int]:
@@ -51,7 +53,7 @@ class QueuePatternsVerbs(ClientPart):
     @CommandMethod
     def get_queue_priority_patterns(self) -> Command[list[QueuePriorityPattern]]:
         """The rules of the order of queues, first to last. Core: nouns/patterns.lua."""
-        return then(Patterns(), lambda found: [_rule(raw) for raw in found.priorities])
+        return map_reply(Patterns(), lambda found: [_rule(raw) for raw in found.priorities])
 
     @CommandMethod
     def set_queue_priority_patterns(self, rules: Sequence[QueuePriorityPattern]) -> Command[int]:

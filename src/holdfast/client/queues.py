@@ -25,7 +25,7 @@ from holdfast.client.throttles import HIGHEST
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.admin import ConfigGet, ConfigSet
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.leases import Pop
 from holdfast.commands.queues import (
     BOUNDS,
@@ -72,7 +72,7 @@ class QueueStatistics:
     def tallies(self) -> Command[dict[str, int]]:
         """What happened here since the queue was first used: put, popped, completed, failed, retried, lost, timed_out
         and cancelled. Exact. Core: verbs/stats.lua."""
-        return then(Minutes(self.name, 2**53 - 1), lambda lines: lines[-1].as_dict())
+        return map_reply(Minutes(self.name, 2**53 - 1), lambda lines: lines[-1].as_dict())
 
     @CommandMethod
     def minutes(self, since: float = 0) -> Command[list[dict[str, Any]]]:
@@ -82,7 +82,7 @@ class QueueStatistics:
         Periods are a minute long for three hours, ten minutes for the week before; the last ends now.
         Core: verbs/stats.lua.
         """
-        return then(Minutes(self.name, check_milliseconds("since", since, 0, 2**43)), _steps)
+        return map_reply(Minutes(self.name, check_milliseconds("since", since, 0, 2**43)), _steps)
 
 
 def _steps(lines: list[Tallies]) -> list[dict[str, object]]:
@@ -198,7 +198,7 @@ class QueueVerbs(QueuePuts, QueueBulk, QueueStatistics, Generic[J]):
     @CommandProperty
     def counts(self) -> Command[dict[str, Any]]:
         """How many jobs are in which state: a dict. Core: verbs/counts.lua."""
-        return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).as_dict())
+        return map_reply(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).as_dict())
 
     @CommandMethod
     def bounds(self) -> Command[dict[str, int]]:
@@ -220,12 +220,12 @@ class QueueVerbs(QueuePuts, QueueBulk, QueueStatistics, Generic[J]):
     @CommandProperty
     def paused(self) -> Command[bool]:
         """Whether this queue is paused. Core: verbs/counts.lua."""
-        return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).paused)
+        return map_reply(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).paused)
 
     @CommandMethod
     def length(self) -> Command[int]:
         """Waiting, running, stalled and scheduled jobs together. Core: verbs/counts.lua."""
-        return then(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).length)
+        return map_reply(CountQueues((self.name,)), lambda rows: _counts_of(rows, self.name).length)
 
     @CommandMethod
     def stats(self, date: float | days.date | str | None = None) -> Command[dict[str, Any]]:
@@ -241,7 +241,7 @@ class QueueVerbs(QueuePuts, QueueBulk, QueueStatistics, Generic[J]):
     def _heartbeat(self) -> Command[int]:
         """Seconds without a heartbeat after which a lease ends. Core: verbs/configure.lua."""
         keys = (f"{self.name}-heartbeat", "heartbeat")
-        return then(ConfigGet(keys), lambda found: _seconds_of(found[keys[0]], found[keys[1]]))
+        return map_reply(ConfigGet(keys), lambda found: _seconds_of(found[keys[0]], found[keys[1]]))
 
     def _set_heartbeat(self, seconds: int) -> Command[bool]:
         """Set the seconds without a heartbeat after which a lease ends, 1 to 86,400. Core: verbs/configure.lua."""
@@ -252,7 +252,7 @@ class QueueVerbs(QueuePuts, QueueBulk, QueueStatistics, Generic[J]):
 
     def _max_concurrency(self) -> Command[int]:
         """How many of its jobs may run at once, 0 for no limit: the maximum of `throttle`. Core: verbs/throttle.lua."""
-        return then(ThrottleGet(OWN_THROTTLE + self.name), lambda facts: facts.maximum)
+        return map_reply(ThrottleGet(OWN_THROTTLE + self.name), lambda facts: facts.maximum)
 
     def _set_max_concurrency(self, maximum: int) -> Command[int]:
         """Set how many of its jobs may run at once, 0 for no limit. Core: verbs/throttle.lua."""
@@ -294,7 +294,7 @@ def _seconds_of(*settings: str | None) -> int:
 
 
 def _stats_of(queue: str, date: float | days.date | str | None) -> Command[dict[str, object]]:
-    return then(GetStats(queue, _day_ms(date)), Stats.as_dict)
+    return map_reply(GetStats(queue, _day_ms(date)), Stats.as_dict)
 
 
 def _day_ms(moment: float | days.date | str | None) -> int:

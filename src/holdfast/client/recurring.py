@@ -20,7 +20,7 @@ from holdfast.client.jobs.facts import JidHandle, Local, imported
 from holdfast.client.recur_options import Changes, make_update
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.recurring import (
     RecurCancel,
@@ -177,7 +177,7 @@ class RecurringVerbs(JidHandle):
 
     def _changed(self, changes: Mapping[str, Any]) -> Command[bool]:
         update = make_update(self._client.settings, self.jid, changes)
-        return then(update, lambda changed: self._apply(update, changed))
+        return map_reply(update, lambda changed: self._apply(update, changed))
 
     def _apply(self, update: RecurUpdate, changed: bool) -> bool:
         """Change this object as the store was changed."""
@@ -203,7 +203,7 @@ class RecurringVerbs(JidHandle):
         `why` are shown to people. Raises JobNotFound. Core: verbs/recur.lua.
         """
         by = check_name("who", who) if who else self._client.worker_name
-        return then(RecurPause(self.jid, True, by, check_text("why", why)), self._paused)
+        return map_reply(RecurPause(self.jid, True, by, check_text("why", why)), self._paused)
 
     def _paused(self, changed: bool) -> bool:
         self.facts = msgspec.structs.replace(self.facts, paused=True)
@@ -227,7 +227,7 @@ class RecurringVerbs(JidHandle):
 
         Raises JobNotFound. Core: verbs/recur.lua.
         """
-        return then(RecurRun(self.jid), self._put_now)
+        return map_reply(RecurRun(self.jid), self._put_now)
 
     def _put_now(self, jid: str) -> str:
         self.facts = msgspec.structs.replace(self.facts, count=int(jid.rpartition("-")[2]))
@@ -236,12 +236,12 @@ class RecurringVerbs(JidHandle):
     @CommandMethod
     def tag(self, *tags: str) -> Command[list[str]]:
         """Add tags to the jobs put from now on; return all tags. Core: verbs/recur.lua."""
-        return then(RecurTag("add", self.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
+        return map_reply(RecurTag("add", self.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
     @CommandMethod
     def untag(self, *tags: str) -> Command[list[str]]:
         """Remove tags; return those left. Core: verbs/recur.lua."""
-        return then(RecurTag("remove", self.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
+        return map_reply(RecurTag("remove", self.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
     def _tagged(self, tags: list[str]) -> list[str]:
         self.tags = list(tags)
@@ -250,7 +250,7 @@ class RecurringVerbs(JidHandle):
     @CommandMethod
     def cancel(self) -> Command[list[str]]:
         """Delete the template; jobs that were put stay. Returns its jid in a list. Core: verbs/recur.lua."""
-        return then(RecurCancel((self.jid,)), lambda _: [self.jid])
+        return map_reply(RecurCancel((self.jid,)), lambda _: [self.jid])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.klass_name} {self.jid}>"

@@ -15,7 +15,7 @@ from holdfast.client.descriptors import (
 )
 from holdfast.client.tables import listed
 from holdfast.commands import Command
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.queues import (
     UNDEFINED,
     QueueNames,
@@ -64,7 +64,7 @@ class ThrottleVerbs:
 
         Core: verbs/throttle.lua.
         """
-        return then(ThrottleGet(self.name), lambda facts: facts.maximum)
+        return map_reply(ThrottleGet(self.name), lambda facts: facts.maximum)
 
     def _set_maximum(self, maximum: int | None = None, expiration: float | None = None) -> Command[int]:
         """Set how many may run at once: 0 for no limit, None for as many as before. A higher limit releases waiting jobs.
@@ -84,7 +84,7 @@ class ThrottleVerbs:
 
         Core: verbs/throttle.lua.
         """
-        return then(ThrottleGet(self.name), lambda facts: facts.ttl)
+        return map_reply(ThrottleGet(self.name), lambda facts: facts.ttl)
 
     def _set_expiration(self, seconds: float | None) -> Command[int]:
         """Set after how many `seconds` the limit ends, at least 0.001; its maximum stays.
@@ -100,7 +100,7 @@ class ThrottleVerbs:
     @CommandMethod
     def ttl(self) -> Command[int]:
         """Seconds until the limit ends: -1 if it has no end, -2 if there is no limit. Core: verbs/throttle.lua."""
-        return then(ThrottleGet(self.name), _seconds_left)
+        return map_reply(ThrottleGet(self.name), _seconds_left)
 
     @CommandMethod
     def facts(self) -> Command[ThrottleFacts]:
@@ -185,11 +185,11 @@ class AsyncThrottles(ThrottlesVerbs, AsyncHandle):
     @property
     def counts(self) -> Awaitable[list[AsyncThrottle]]:
         """The throttle of every known queue, in order of first use. Core: verbs/inspect.lua."""
-        return self.run(then(_names_of_own(), lambda names: [self[name] for name in names]))
+        return self.run(map_reply(_names_of_own(), lambda names: [self[name] for name in names]))
 
 
 def _names_of_own() -> Command[list[str]]:
-    return then(QueueNames(), lambda names: [OWN_THROTTLE + name for name in names])
+    return map_reply(QueueNames(), lambda names: [OWN_THROTTLE + name for name in names])
 
 
 def _limit(count: int | None) -> int:

@@ -11,7 +11,7 @@ from holdfast.commands.admin import (
     Sweep,
     Watch,
 )
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.views import Tick
 from holdfast.errors import UsageError
 from holdfast.settings import (
@@ -85,7 +85,7 @@ class UpkeepVerbs(ClientPart):
 
         A message names what changed: `queues`, `queue:<name>`, `job:<jid>`, `failed`, … Core: verbs/watch.lua.
         """
-        return then(
+        return map_reply(
             Watch(check_milliseconds("seconds", seconds, 0.001, 60)), lambda until_ms: until_ms / 1000
         )
 

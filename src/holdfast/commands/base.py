@@ -142,7 +142,7 @@ def seen_words(seen: object) -> tuple[str, ...]:
     return () if seen is None else (str(seen),)
 
 
-def then(command: Command[T], convert: Callable[[T], R]) -> Command[R]:
+def map_reply(command: Command[T], convert: Callable[[T], R]) -> Command[R]:
     """Return a command whose result is converted by `convert`, such as facts to a handle."""
     return cast("Command[R]", _Converted(command, convert))
 

@@ -6,7 +6,7 @@ from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod
 from holdfast.client.topics.messages import body_of, epoch_ms, moment_of
 from holdfast.client.topics.topic import first, requeued, upto
 from holdfast.commands import Command
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.topics import (
     MAX_MOVED,
     CountTopics,
@@ -56,12 +56,12 @@ class TopicVerbs:
     @CommandMethod
     def topic_counts(self, name: str) -> Command[TopicCounts]:
         """How many messages a topic holds, also one without any."""
-        return then(CountTopics((check_name("topic", name),)), first)
+        return map_reply(CountTopics((check_name("topic", name),)), first)
 
     @CommandMethod
     def message(self, topic: str, id: str) -> Command[Message | None]:
         """One message, None if the topic has none of that id."""
-        return then(TopicGet(check_name("topic", topic), (check_name("id", id),)), first)
+        return map_reply(TopicGet(check_name("topic", topic), (check_name("id", id),)), first)
 
     @CommandMethod
     def put_message(
@@ -70,7 +70,7 @@ class TopicVerbs:
         """Put a message into a topic, ready in `delay` seconds or `at` a moment. False if the id exists."""
         how, when = moment_of(delay, at)
         words = (check_name("id", id), when, body_of(body, self._client.settings.max_data))
-        return then(TopicPut(check_name("topic", topic), how, words), first)
+        return map_reply(TopicPut(check_name("topic", topic), how, words), first)
 
     @CommandMethod
     def reserve_messages(
@@ -79,7 +79,7 @@ class TopicVerbs:
         """Reserve the earliest messages that are ready by `max`; nobody else gets them for `ttr` seconds after it."""
         name, length = check_name("topic", topic), check_milliseconds("ttr", ttr, SHORTEST)
         size = check_whole("limit", limit, 1, MAX_BATCH)
-        return then(TopicReserve(name, length, upto(max), size), lambda found: found.messages)
+        return map_reply(TopicReserve(name, length, upto(max), size), lambda found: found.messages)
 
     @CommandMethod
     def pull_messages(

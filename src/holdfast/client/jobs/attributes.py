@@ -11,7 +11,7 @@ from holdfast.client.jobs.reports import ReportMethod
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
 from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.jobs import Move
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
@@ -47,12 +47,12 @@ class AttributeVerbs:
     @CommandMethod
     def tag(self, *tags: str) -> Command[list[str]]:
         """Add tags; return all tags of the job, at most 64. Raises JobNotFound. Core: verbs/tag.lua."""
-        return then(Tag("add", self.facts.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
+        return map_reply(Tag("add", self.facts.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
     @CommandMethod
     def untag(self, *tags: str) -> Command[list[str]]:
         """Remove tags; return those left. Raises JobNotFound. Core: verbs/tag.lua."""
-        return then(Tag("remove", self.facts.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
+        return map_reply(Tag("remove", self.facts.jid, check_each("tag", tags, MAX_BATCH)), self._tagged)
 
     def _tagged(self, tags: list[str]) -> list[str]:
         self.tags = list(tags)
@@ -110,7 +110,7 @@ class AttributesVerbs:
     def tags(self, offset: int = 0, count: int = 100, *, least: int = 2) -> Command[list[str]]:
         """The tags that at least `least` jobs have, most used first. Core: verbs/tag.lua."""
         page = Tags(check_whole("least", least, 1, MAX_WHOLE), *check_page(offset, count))
-        return then(page, list)
+        return map_reply(page, list)
 
     @CommandMethod
     def tag_counts(self, offset: int = 0, count: int = 100, *, least: int = 1) -> Command[dict[str, int]]:
@@ -124,7 +124,7 @@ class AttributesVerbs:
         Without any, `jobs` is {}, as older programs expect. Core: verbs/tag.lua.
         """
         page = Tagged(check_name("tag", tag), *check_page(offset, count))
-        return then(page, lambda found: {"total": found[0], "jobs": found[1] or {}})
+        return map_reply(page, lambda found: {"total": found[0], "jobs": found[1] or {}})
 
     @CommandMethod
     def track(self, jid: str) -> Command[bool]:

@@ -16,7 +16,7 @@ from holdfast.client.stacks import LiveStack, ask_worker
 from holdfast.code.current import Running
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.jobs import CancelBy, SetPriority
 from holdfast.commands.leases import Heartbeat
 from holdfast.commands.outcomes import OWN_BACKOFF, Fail, Retry, Timeout
@@ -111,7 +111,7 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
             self.settled_by = command.verb
             return self._mark(reply if result is None else result)
 
-        return then(command, ended)
+        return map_reply(command, ended)
 
     def _log_failure(self, group: str) -> Callable[[str], str]:
         def report(jid: str) -> str:
@@ -129,7 +129,7 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
         """Fail the job for good in a failure group; return its jid. Raises LeaseLost. Core: verbs/fail.lua."""
         check_name("group", group)
         command = Fail(self._holder, self.facts, group, check_text("message", message), self._sent_data)
-        return then(self._ended(command), self._log_failure(group))
+        return map_reply(self._ended(command), self._log_failure(group))
 
     @settling("retry")
     def retry(
@@ -155,7 +155,7 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
 
         Core: verbs/heartbeat.lua.
         """
-        return then(Heartbeat(self._holder, self.facts, None, self._sent_data), self._extended)
+        return map_reply(Heartbeat(self._holder, self.facts, None, self._sent_data), self._extended)
 
     def _extended(self, end_ms: int) -> float:
         self.expires_at = end_ms / 1000
@@ -177,7 +177,9 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
         Raises UsageError, JobNotFound. Core: verbs/reprioritise.lua.
         """
         check_bounded("priority", priority, Priority)
-        return then(SetPriority(priority, (self.jid,)), lambda known: self._has_priority(known, priority))
+        return map_reply(
+            SetPriority(priority, (self.jid,)), lambda known: self._has_priority(known, priority)
+        )
 
     def _has_priority(self, known: list[bool], priority: int) -> int:
         if not known[0]:

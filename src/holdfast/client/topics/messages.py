@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 from holdfast.client.descriptors import AnyClient, AsyncHandle, CommandMethod, SyncHandle
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.topics import How, Message, TopicRelease
 from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_milliseconds, check_name, check_seconds
@@ -152,4 +152,4 @@ def held(item: object) -> tuple[str, int | None]:
 
 
 def _only(release: TopicRelease) -> Command[bool]:
-    return then(release, lambda results: results[0])
+    return map_reply(release, lambda results: results[0])

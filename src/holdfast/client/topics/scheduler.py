@@ -18,7 +18,7 @@ from holdfast.client.topics.messages import body_of, epoch_ms
 from holdfast.client.topics.topic import make_release, make_reserve, requeued, upto
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.topics import (
     MAX_COUNTED,
     MAX_MOVED,
@@ -194,7 +194,7 @@ class SchedulerVerbs(Named):
         """Put a message that is ready at the epoch second `expiration`; 1, or 0 if the id is there. Core: verbs/topic.lua."""
         when = epoch_ms("expiration", expiration)
         words = (check_name("id", id), when, body_of(body, self._client.settings.max_data))
-        return then(TopicPut(check_name("topic", topic), "at", words), _number)
+        return map_reply(TopicPut(check_name("topic", topic), "at", words), _number)
 
     @CommandMethod
     def reserve(
@@ -205,12 +205,12 @@ class SchedulerVerbs(Named):
         Core: verbs/topic_take.lua.
         """
         command = make_reserve(topic, self.ttr if ttr is None else ttr, max)
-        return then(command, lambda found: _pair(found.messages))
+        return map_reply(command, lambda found: _pair(found.messages))
 
     @CommandMethod
     def pull(self, topic: str, max: float | None = None) -> Command[tuple[str, str] | None]:
         """Take the earliest message that is ready by `max` (now) for good; (id, body) or None. Core: verbs/topic_take.lua."""
-        return then(TopicPull(check_name("topic", topic), upto(max)), _pair)
+        return map_reply(TopicPull(check_name("topic", topic), upto(max)), _pair)
 
     @CommandMethod
     def release(self, topic: str, id: str, at: float | None = None) -> Command[int]:
@@ -218,12 +218,12 @@ class SchedulerVerbs(Named):
 
         Core: verbs/topic.lua.
         """
-        return then(make_release(topic, id, at), _number)
+        return map_reply(make_release(topic, id, at), _number)
 
     @CommandMethod
     def delete(self, topic: str, id: str) -> Command[int]:
         """Delete a message, queued or reserved; 0 if there is none of that id. Core: verbs/topic.lua."""
-        return then(TopicDelete(check_name("topic", topic), (check_name("id", id),)), _number)
+        return map_reply(TopicDelete(check_name("topic", topic), (check_name("id", id),)), _number)
 
     @PlanMethod
     def requeue(
@@ -238,7 +238,7 @@ class SchedulerVerbs(Named):
     @CommandMethod
     def ready_count(self, topic: str) -> Command[int]:
         """How many messages are queued and ready now. Core: verbs/topic.lua."""
-        return then(CountTopics((check_name("topic", topic),)), lambda found: found[0].ready)
+        return map_reply(CountTopics((check_name("topic", topic),)), lambda found: found[0].ready)
 
     @PlanMethod
     def names(self, ask: Planner) -> Plan[list[str]]:

@@ -27,7 +27,7 @@ from holdfast.client.topics.messages import (
 )
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
-from holdfast.commands.base import then
+from holdfast.commands.base import map_reply
 from holdfast.commands.topics import (
     MAX_MOVED,
     CountTopics,
@@ -84,7 +84,7 @@ class TopicVerbs(Generic[ItemT]):
         """
         how, when = moment_of(delay, at)
         words = (check_name("id", id), when, body_of(body, self._client.settings.max_data))
-        return then(TopicPut(self.name, how, words), first)
+        return map_reply(TopicPut(self.name, how, words), first)
 
     @PlanMethod
     def put_many(
@@ -115,22 +115,22 @@ class TopicVerbs(Generic[ItemT]):
 
         False if it is not queued. Raises UsageError. Core: verbs/topic.lua.
         """
-        return then(TopicReschedule(self.name, (check_name("id", id),), *moment_of(delay, at)), first)
+        return map_reply(TopicReschedule(self.name, (check_name("id", id),), *moment_of(delay, at)), first)
 
     @CommandMethod
     def delete(self, id: str) -> Command[bool]:
         """Delete a message, queued or reserved; False if there is none of that id. Core: verbs/topic.lua."""
-        return then(TopicDelete(self.name, (check_name("id", id),)), first)
+        return map_reply(TopicDelete(self.name, (check_name("id", id),)), first)
 
     @CommandMethod
     def get(self, id: str) -> Command[Message | None]:
         """Return a message: its body, and when it is ready or its reservation ends. Core: verbs/topic.lua."""
-        return then(TopicGet(self.name, (check_name("id", id),)), first)
+        return map_reply(TopicGet(self.name, (check_name("id", id),)), first)
 
     @CommandMethod
     def exists(self, id: str) -> Command[bool]:
         """Whether there is a message of that id, queued or reserved. Core: verbs/topic.lua."""
-        return then(TopicGet(self.name, (check_name("id", id),)), lambda found: found[0] is not None)
+        return map_reply(TopicGet(self.name, (check_name("id", id),)), lambda found: found[0] is not None)
 
     @CommandMethod
     def done(self, item: str | ItemVerbs) -> Command[bool]:
@@ -138,7 +138,7 @@ class TopicVerbs(Generic[ItemT]):
 
         An item ends its own reservation only, an id any reservation. Core: verbs/topic.lua.
         """
-        return then(TopicRelease(self.name, [held(item)]), first)
+        return map_reply(TopicRelease(self.name, [held(item)]), first)
 
     @CommandMethod
     def give_back(self, item: str | ItemVerbs, delay: float = 0) -> Command[bool]:
@@ -147,7 +147,7 @@ class TopicVerbs(Generic[ItemT]):
         An item ends its own reservation only, an id any reservation. Raises UsageError. Core: verbs/topic.lua.
         """
         wait = check_milliseconds("delay", delay)
-        return then(TopicRelease(self.name, [held(item)], "in", wait), first)
+        return map_reply(TopicRelease(self.name, [held(item)], "in", wait), first)
 
     @CommandMethod
     def release(self, id: str | ItemVerbs, at: float | None = None) -> Command[bool]:
@@ -155,7 +155,7 @@ class TopicVerbs(Generic[ItemT]):
 
         Raises UsageError. Core: verbs/topic.lua.
         """
-        return then(make_release(self.name, id, at), first)
+        return map_reply(make_release(self.name, id, at), first)
 
     @PlanMethod
     def requeue(self, ask: Planner, limit: int = MAX_MOVED) -> Plan[int]:
@@ -168,17 +168,17 @@ class TopicVerbs(Generic[ItemT]):
     @CommandMethod
     def ready_count(self) -> Command[int]:
         """How many messages are queued and ready now. Core: verbs/topic.lua."""
-        return then(CountTopics((self.name,)), lambda found: found[0].ready)
+        return map_reply(CountTopics((self.name,)), lambda found: found[0].ready)
 
     @CommandMethod
     def length(self) -> Command[int]:
         """How many messages there are, queued or reserved; `len(topic)` in a sync client. Core: verbs/topic.lua."""
-        return then(CountTopics((self.name,)), lambda found: found[0].queued + found[0].reserved)
+        return map_reply(CountTopics((self.name,)), lambda found: found[0].queued + found[0].reserved)
 
     @CommandProperty
     def counts(self) -> Command[TopicCounts]:
         """How many are queued, ready and reserved, and when the first of them is due. Core: verbs/topic.lua."""
-        return then(CountTopics((self.name,)), lambda found: found[0])
+        return map_reply(CountTopics((self.name,)), lambda found: found[0])
 
     @PlanMethod
     def messages(
@@ -210,7 +210,7 @@ class TopicVerbs(Generic[ItemT]):
 
         It does not come back, even if the caller fails. Core: verbs/topic_take.lua.
         """
-        return then(TopicPull(self.name, upto(max)), lambda found: found[0] if found else None)
+        return map_reply(TopicPull(self.name, upto(max)), lambda found: found[0] if found else None)
 
     @StepMethod
     def reserve(self, max: float | None = None, ttr: float | None = None) -> Steps[ItemT | None]:
