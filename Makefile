@@ -44,11 +44,11 @@ $(READY): $(USABLE)
 demo: $(USABLE) ## run jobs over real files and kill a worker halfway (DIR=… for other files)
 	@HOLDFAST_DIR="$(CURDIR)/.holdfast/demo" $(BIN)/holdfast demo $(if $(DIR),"$(DIR)") $(ARGS)
 
-test: $(READY) ## run today's sample of the tests, TOGETHER=4 at a time (ARGS=… for pytest, HOLDFAST_SAMPLE=2026-11-23 or all)
-	HOLDFAST_SAMPLE=$${HOLDFAST_SAMPLE:-$$(date -u +%F)} $(BIN)/pytest -n $(TOGETHER) --dist worksteal -m "not slow" $(ARGS)
+test: $(READY) ## run the tests of every day, TOGETHER=4 at a time (ARGS=… for pytest)
+	HOLDFAST_TESTS=everyday $(BIN)/pytest -n $(TOGETHER) --dist worksteal $(ARGS)
 
 test-all: $(READY) ## run all tests
-	HOLDFAST_SAMPLE=all $(BIN)/pytest -n $(TOGETHER) --dist worksteal $(ARGS)
+	$(BIN)/pytest -n $(TOGETHER) --dist worksteal $(ARGS)
 
 check: format-check lint types rules ## what CI asks for before the tests: format, lint, types, house rules
 

@@ -14,7 +14,7 @@ import hypothesis.core
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 
-import sampling
+import selection
 from holdfast.client.aio import AsyncClient
 from holdfast.client.sync import Client
 from holdfast.logs import DescriptorHandler
@@ -33,8 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     cache = getattr(config, "cache", None)
     set_hypothesis_home_dir(cache.mkdir("hypothesis") if cache else None)
-    if sampling.SEED != "all" and hypothesis.core.global_force_seed is None:
-        hypothesis.core.global_force_seed = int(sampling.draw("hypothesis") * 2**32)
+    if selection.EVERYDAY and hypothesis.core.global_force_seed is None:
+        hypothesis.core.global_force_seed = 20251128
 
 
 @pytest.hookimpl(wrapper=True)
@@ -49,21 +49,20 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Collector, name: str, obj: object
+) -> list[pytest.Item] | None:
+    """Make no items of tests that do not run every day."""
+    is_test = selection.EVERYDAY and name.startswith("test") and callable(obj)
+    return [] if is_test and selection.is_full(collector, obj) else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     yield
-    if sampling.is_whole_run(metafunc.config):
-        sampling.draw_members(metafunc)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run today's sample of what is left to run."""
-    if sampling.SEED == "all":
-        return
-    kept = sampling.sample(items, sampling.is_whole_run(config))
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = [item for item in items if item in kept]
+    if selection.EVERYDAY and metafunc._calls:
+        selection.keep_members(metafunc)
 
 
 @pytest.fixture(autouse=True)
@@ -150,15 +149,11 @@ def core(clock: StoppedClock) -> Callable[[Any], Any]:
     return clock.core
 
 
-def pytest_report_header() -> str:
-    return f"sample: HOLDFAST_SAMPLE={sampling.SEED}"
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     used = sum(os.times()[:4])
     terminalreporter.write_line(
-        f"{time.monotonic() - BEGUN:.0f} s, {used:.0f} CPU seconds; sample: HOLDFAST_SAMPLE={sampling.SEED}"
-        " (HOLDFAST_SAMPLE=all runs all)"
+        f"{time.monotonic() - BEGUN:.0f} s, {used:.0f} CPU seconds"
+        + ("; the tests of every day, `make test-all` runs all" if selection.EVERYDAY else "")
     )
     if find_engine("redis") is None:
         terminalreporter.write_line(

@@ -150,6 +150,6 @@ if __name__ == "__main__":
     import_all()
     request = serve(socket.socket(fileno=int(sys.argv[1])))
     if request is not None:
-        is_whole = os.environ.get("HOLDFAST_SAMPLE", "all") == "all"
+        is_whole = os.environ.get("HOLDFAST_TESTS") != "everyday"
         become(request, base)
         (run if is_whole else run_and_end)(request["words"])

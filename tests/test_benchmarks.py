@@ -12,7 +12,7 @@ from holdfast.core.library import library
 REPO = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_benchmark_measures_the_core_and_prints_its_table() -> None:
     results = REPO / "benchmarks" / "results.md"
     before = results.read_bytes() if results.exists() else b""
@@ -44,7 +44,7 @@ def test_a_benchmark_that_does_not_exist_is_refused() -> None:
     assert "there is no benchmark no_such" in answer.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_importing_costs_is_measured_beside_the_driver() -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "benchmarks", "--quick", "imports"],

@@ -37,7 +37,7 @@ def end_again_and_again(
     return endings
 
 
-@pytest.mark.sampled(0.4, of="days")
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio"])
 def test_no_job_is_lost_or_ends_twice_in_a_few_endings(
     pool: str, store: ScratchStore, proxy: Proxy, namespace: str, tmp_path: Path
@@ -45,7 +45,7 @@ def test_no_job_is_lost_or_ends_twice_in_a_few_endings(
     end_again_and_again(store, proxy, namespace, tmp_path, pool, 4)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("pool", POOLS)
 def test_no_job_is_lost_or_ends_twice_in_hundreds_of_endings(
     pool: str, store: ScratchStore, proxy: Proxy, namespace: str, tmp_path: Path

@@ -17,7 +17,7 @@ LEASE = 1
 process_only = pytest.mark.parametrize("ward", ["process"], indirect=True)
 asyncio_only = pytest.mark.parametrize("ward", ["asyncio"], indirect=True)
 slowly_in_process = pytest.mark.parametrize(
-    "ward", [pytest.param("process", marks=pytest.mark.slow), "asyncio"], indirect=True
+    "ward", [pytest.param("process", marks=pytest.mark.full), "asyncio"], indirect=True
 )
 
 
@@ -174,7 +174,7 @@ def test_f9_a_black_hole_is_recovered_from(ward: Ward) -> None:
     black_hole(ward, 1.5)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_f9_a_black_hole_of_half_a_minute_is_recovered_from(ward: Ward) -> None:
     black_hole(ward, 30.0)
 

@@ -97,7 +97,7 @@ def is_readable(client: Client) -> bool:
     return True
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("verb", sorted(CASES))
 def test_a_word_of_nonsense_is_refused_without_a_trace_or_does_no_harm(
     verb: str, store: ScratchStore
@@ -112,7 +112,7 @@ def test_a_word_of_nonsense_is_refused_without_a_trace_or_does_no_harm(
             )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("verb", sorted(CASES))
 def test_words_too_few_or_too_many_are_refused_without_a_trace_or_do_no_harm(
     verb: str, store: ScratchStore

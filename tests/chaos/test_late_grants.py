@@ -15,7 +15,7 @@ from holdfast.testing.store import ScratchStore
 from holdfast.work.settings import POOLS
 from waiting import until
 
-SLOW = pytest.mark.slow
+SLOW = pytest.mark.full
 
 
 @pytest.mark.parametrize(

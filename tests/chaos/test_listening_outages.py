@@ -71,7 +71,7 @@ def test_events_are_told_after_the_connection_was_lost(client, proxy: Proxy, hea
             told_again(client, seen)
 
 
-@pytest.mark.slow  # a store that is just silent is given five seconds
+@pytest.mark.full  # a store that is just silent is given five seconds
 def test_a_connection_that_nothing_comes_through_any_more_is_noticed(
     client, proxy: Proxy, heard, monkeypatch
 ):

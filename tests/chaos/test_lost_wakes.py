@@ -176,7 +176,7 @@ def hunt(layout: Layout, flavour: str, jobs: int, store: ScratchStore, namespace
         assert len(client.jobs.complete(0, rounds.put + 1)) == rounds.put
 
 
-@pytest.mark.sampled(0.1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("layout", "flavour"),
     [
@@ -213,7 +213,7 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_no_wake_up_is_lost(

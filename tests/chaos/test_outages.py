@@ -33,7 +33,7 @@ def after(seconds: float, work: Callable[[], object]) -> Callable[[], None]:
 
 
 redis_when_slow = pytest.mark.parametrize(
-    "engine", ["valkey", pytest.param("redis", marks=pytest.mark.slow)], indirect=True
+    "engine", ["valkey", pytest.param("redis", marks=pytest.mark.full)], indirect=True
 )
 
 
@@ -80,7 +80,7 @@ def test_a_store_that_swallows_everything_times_out_and_it_may_have_happened(
 # Black holes, and coming back.
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_callers_recover_after_a_black_hole_of_three(
     speaker: MakeSpeaker, proxy: Proxy, store: ScratchStore, namespace: str
 ) -> None:
@@ -127,7 +127,7 @@ def test_a_caller_backs_off_from_a_store_that_hangs_up(speaker: MakeSpeaker, pro
     assert 1 <= connections_in(speaker, proxy, 0.6) <= 9
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_caller_knocks_about_once_a_second(speaker: MakeSpeaker, proxy: Proxy) -> None:
     assert 5 <= connections_in(speaker, proxy, 15.0) <= 20
 

@@ -98,7 +98,7 @@ def interrupted(client: Client, command: Any, at: int) -> list[str]:
     return gone + [said for job in now.values() if (said := stray(client, job))]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("verb", sorted(CASES))
 def test_no_job_is_lost_where_an_inner_command_fails(verb: str, spied: ScratchStore) -> None:  # noqa: F811
     wrong: list[Any] = []

@@ -119,7 +119,7 @@ class Producer(threading.Thread):
                 self.stopping.wait(0.001)
 
 
-@pytest.mark.sampled(0.4, of="days")
+@pytest.mark.full
 def test_each_message_becomes_one_job_though_programs_and_the_store_are_killed(namespace):
     with ScratchStore(durability="fsync") as store:
         bridges = Bridges(store.url, namespace, 2)

@@ -126,7 +126,7 @@ def lines(here: Path, kind: str) -> Counter[str]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_releases_share_a_store_and_nothing_is_lost_or_doubled(earlier: Release, tmp_path: Path) -> None:
     with ScratchStore("valkey", "process") as store:
         ring = programs(tmp_path, store.url, earlier)

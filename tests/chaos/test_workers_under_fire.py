@@ -42,7 +42,7 @@ def burn(store: ScratchStore, namespace: str, here: Path, pool: str, plan: list[
     )
 
 
-@pytest.mark.sampled(0.4, of="days")
+@pytest.mark.full
 @pytest.mark.parametrize("pool", POOLS)
 def test_no_job_is_lost_or_ends_twice_in_a_short_fire(
     pool: str, kept_store: ScratchStore, namespace: str, tmp_path: Path
@@ -52,7 +52,7 @@ def test_no_job_is_lost_or_ends_twice_in_a_short_fire(
     assert any(fires), "none of three fires has hurt"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("pool", [*POOLS, "thread", "gevent"])
 def test_no_job_is_lost_or_ends_twice_in_a_long_fire(
     pool: str, kept_store: ScratchStore, namespace: str, tmp_path: Path

@@ -33,7 +33,7 @@ def told(worker: Worker) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     "ward",
-    [pool if pool in ("process", "thread") else pytest.param(pool, marks=pytest.mark.slow) for pool in POOLS],
+    [pool if pool in ("process", "thread") else pytest.param(pool, marks=pytest.mark.full) for pool in POOLS],
     indirect=True,
 )
 def test_a_store_that_was_away_gets_what_was_done_meanwhile_and_is_worked_for_at_once(ward: Ward) -> None:
@@ -70,7 +70,7 @@ def test_what_was_lost_while_the_store_was_away_is_dropped_with_a_warning(ward: 
 
 
 @pytest.mark.parametrize(
-    "ward", ["asyncio", *(pytest.param(pool, marks=pytest.mark.slow) for pool in SEATED)], indirect=True
+    "ward", ["asyncio", *(pytest.param(pool, marks=pytest.mark.full) for pool in SEATED)], indirect=True
 )
 def test_a_worker_that_must_end_without_its_store_unwinds_its_jobs_all_the_same(ward: Ward) -> None:
     worker = ward.start()
@@ -105,7 +105,7 @@ def test_a_worker_knocks_now_and_then(ward: Ward) -> None:
     assert knocks(ward, 2.0) <= 2 * 7
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_worker_knocks_about_once_a_second_for_each_process_through_half_a_minute(ward: Ward) -> None:
     assert knocks(ward, 30.0) <= (1 if ward.pool == "serial" else 2) * 31
 
@@ -125,7 +125,7 @@ def test_a_busy_store_is_waited_for_and_a_full_one_is_drained(ward: Ward) -> Non
     assert max(told(worker).values(), default=1) == 1, worker.said()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("ward", ["process"], indirect=True)
 def test_no_worker_sits_idle_while_jobs_wait_through_two_hundred_restarts_of_the_store(ward: Ward) -> None:
     workers = [ward.start(pool=pool, queue=pool) for pool in POOLS]

@@ -18,7 +18,7 @@ from waiting import until
 QUICK: Final = ("process", "asyncio")
 """The pools that have their turn in every run; the others have it when there is time."""
 
-EACH_POOL: Final = [pool if pool in QUICK else pytest.param(pool, marks=pytest.mark.slow) for pool in POOLS]
+EACH_POOL: Final = [pool if pool in QUICK else pytest.param(pool, marks=pytest.mark.full) for pool in POOLS]
 WITH_CHILDREN: Final = [pool for pool in EACH_POOL if "serial" not in getattr(pool, "values", (pool,))]
 
 

@@ -265,7 +265,7 @@ def test_a_dead_worker_loses_its_jobs_at_once_by_one_command(
     night.types("workers", "forget", "crew")
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(50_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [300, pytest.param(50_000, marks=pytest.mark.full)])
 def test_a_bad_deploy_is_tried_by_one_job_before_the_others(night: Night, client: Client, count: int) -> None:
     fill(client, "mail", "shop.Deploy", count)
     while jobs := client.queues["mail"].pop(256):

@@ -28,7 +28,7 @@ def temporary_directories(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_embedded_store_of_its_own_is_measured_and_gone_afterwards(tmp_path: Path) -> None:
     # A store at these addresses would not answer: a benchmark never looks for one.
     nowhere = "unix:///nowhere"
@@ -51,7 +51,7 @@ def test_an_embedded_store_of_its_own_is_measured_and_gone_afterwards(tmp_path: 
     assert temporary_directories(tmp_path) == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_store_at_a_url_is_left_as_it_was(url: str, namespace: str) -> None:
     with Client(url, namespace=namespace) as client:
         client.queues["mine"].put("app.Job")
@@ -62,7 +62,7 @@ def test_a_store_at_a_url_is_left_as_it_was(url: str, namespace: str) -> None:
     assert keys_of(url) == before
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_job_ends_although_threads_drop_some_of_them(tmp_path: Path) -> None:
     words = ("--drop-jobs", "--jobs", "60", "--workers", "4", "--stages", "2", "--drop-share", "0.2")
     nowhere = "unix:///nowhere"
@@ -82,7 +82,7 @@ def test_every_job_ends_although_threads_drop_some_of_them(tmp_path: Path) -> No
     assert temporary_directories(tmp_path) == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_jobs_that_are_dropped_too_often_fail(url: str) -> None:
     words = (
         "--drop-jobs",
@@ -105,7 +105,7 @@ def test_jobs_that_are_dropped_too_often_fail(url: str) -> None:
     assert keys_of(url) == before
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_run_prints_its_histograms_and_leaves_what_it_wrote_if_asked(tmp_path: Path) -> None:
     with ScratchStore(tcp=True) as store:
         words = ("--host", "127.0.0.1", "--port", str(store.port), "--no-flush")

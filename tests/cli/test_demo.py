@@ -34,7 +34,7 @@ def run(*words: object, timeout: float = 60, cwd: Path | None = None) -> subproc
     return programs.run(command, timeout=timeout, cwd=cwd)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_job_is_done_although_a_worker_was_killed_and_it_works_a_second_time(
     sources: Path, tmp_path: Path
 ) -> None:
@@ -114,7 +114,7 @@ def children_of(session: int) -> set[int]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ctrl_c_on_a_terminal_ends_everything_it_started(sources: Path, tmp_path: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:

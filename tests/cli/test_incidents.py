@@ -156,7 +156,7 @@ def freeze(worker: Any) -> list[int]:
     return pids
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_bad_deploy_is_seen_with_its_largest_group_first(night: Night, client: Client, web: Web) -> None:
     for kind, count in (("", 25), ("B", 40), ("C", 22)):
         for _ in range(count):
@@ -229,7 +229,7 @@ def test_a_tenant_that_floods_a_queue_is_found_and_put_behind_the_others(
     assert job.jid == other
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_poison_job_is_named_with_its_signal_while_the_others_run(
     night: Night, client: Client, web: Web
 ) -> None:
@@ -261,7 +261,7 @@ def test_a_recurring_job_that_did_not_run_is_found_with_who_paused_it(
     assert "month end" in night.types("audit")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_job_that_ran_twice_shows_both_runs(
     night: Night, client: Client, web: Web, clock: StoppedClock
 ) -> None:
@@ -335,7 +335,7 @@ def test_the_jobs_of_a_customer_are_cancelled_undone_and_cancelled_again(
         web.close()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_worker_is_drained_for_maintenance_and_both_say_when_it_is(
     night: Night, client: Client, web: Web
 ) -> None:

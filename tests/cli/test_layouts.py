@@ -185,7 +185,7 @@ def scratch() -> Iterator[ScratchStore]:
         yield store
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("form", COLUMNS)
 def test_each_command_prints_what_its_layout_shows(scratch: ScratchStore, tmp_path: Path, form: str) -> None:
     with Client(scratch.url, namespace=layout_store.NAMESPACE) as client:

@@ -35,7 +35,7 @@ def checkout(tmp_path: Path) -> Path:
         (["demo"], "demo", ["demo"]),
         (["demo", "DIR=my files"], "demo", ["demo", "my files"]),
         (["bench", "ARGS=put"], "bench", ["-m", "benchmarks", "put"]),
-        (["test"], "store", ["-n", "4", "--dist", "worksteal", "-m", "not slow"]),
+        (["test"], "store", ["-n", "4", "--dist", "worksteal"]),
     ],
 )
 def test_a_task_runs_its_program_with_a_store_in_the_checkout(

@@ -316,7 +316,7 @@ def test_a_surge_goes_everywhere_with_a_link_and_posts_are_signed(
     assert "|failure group mail/Ünreachable..: 21 jobs failed" in (tmp_path / "shown").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_term_delivers_what_waits_in_time(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver
 ) -> None:
@@ -340,7 +340,7 @@ def test_term_delivers_what_waits_in_time(
     assert "T0KEN" not in err
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_output_that_nobody_reads_does_not_keep_it_from_ending(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver
 ) -> None:
@@ -358,7 +358,7 @@ def test_an_output_that_nobody_reads_does_not_keep_it_from_ending(
     assert "Fatal" not in printed
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_outage_of_the_store_is_printed_and_survived(
     telling: Callable[..., "subprocess.Popen[str]"], namespace: str
 ) -> None:

@@ -367,7 +367,7 @@ def put_many(topic: Topic, count: int) -> set[str]:
     return ids
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_pusher_that_is_killed_loses_no_message(topic: Topic, pushing: Pushing) -> None:
     ids = put_many(topic, 1000)
     words = ("--concurrency", "10", "--ttr", "1s")
@@ -386,7 +386,7 @@ def test_a_pusher_that_is_killed_loses_no_message(topic: Topic, pushing: Pushing
     )  # of the first, at most what was accepted and not yet deleted comes again
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_pushers_deliver_each_message_once(topic: Topic, pushing: Pushing) -> None:
     ids = put_many(topic, 1000)
     with Receiver() as left, Receiver() as right:
@@ -399,7 +399,7 @@ def test_two_pushers_deliver_each_message_once(topic: Topic, pushing: Pushing) -
     assert right.deliveries
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_term_amid_many_messages_leaves_the_others_queued(topic: Topic, pushing: Pushing) -> None:
     ids = put_many(topic, 1000)
     with Receiver() as receiver:
@@ -424,7 +424,7 @@ def test_programs_push_too_and_an_async_client_is_needed(client: Client) -> None
         Push(sync, [hook])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_outage_of_the_store_is_survived_and_loses_no_message(namespace: str, tmp_path: Path) -> None:
     with (
         ScratchStore(durability="fsync") as store,

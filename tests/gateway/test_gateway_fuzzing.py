@@ -22,7 +22,7 @@ from holdfast import Client
 from holdfast.testing.store import ScratchStore
 from web_process import serving
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 EACH = 8
 """Requests for each verb, as described and not as described."""

@@ -123,7 +123,7 @@ def waiting_count() -> int:
     return sum(len(group.waiters) for group in gc.get_objects() if type(group) is waiting._Group)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 async def test_a_thousand_waiting_pops_of_one_queue_share_one_connection_and_each_gets_one_job(
     own: ScratchStore, own_address: str, namespace: str
 ) -> None:

@@ -68,7 +68,7 @@ def test_20000_dependents_of_one_job_are_all_released(door: Door, capsys: pytest
         print(f"\n20 000 dependents: {calls} calls, the longest {longest.spent:.2f} ms of CPU")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_chain_of_10000_is_worked_off_link_by_link(door: Door):
     chain(door, 10_000)
     [job] = door.pop("w", "q")
@@ -81,8 +81,8 @@ def test_a_chain_of_10000_is_worked_off_link_by_link(door: Door):
     assert {name for name in door.names() if name and name[0] in "duxD"} == set()
 
 
-@pytest.mark.sampled(0.4, of="days")
-@pytest.mark.sampled(0.5)
+@pytest.mark.full
+@pytest.mark.few(8)
 @pytest.mark.parametrize("dependents", [False, True], ids=["all named", "the first named"])
 def test_a_chain_of_10000_is_cancelled(dependents: bool, door: Door, clock: StoppedClock):
     chain(door, 10_000)
@@ -91,7 +91,7 @@ def test_a_chain_of_10000_is_cancelled(dependents: bool, door: Door, clock: Stop
     assert {name for name in door.names() if name and name[0] in "jduxDw"} == set()
 
 
-@pytest.mark.sampled(0.5)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("width", [1, 450])
 def test_the_longest_calls_with_dependencies_are_bounded(
     width: int, door: Door, capsys: pytest.CaptureFixture[str]

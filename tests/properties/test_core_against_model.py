@@ -39,6 +39,6 @@ def test_the_core_does_what_the_model_does(machine: type[CoreAndModel]) -> None:
     run_state_machine_as_test(machine, settings=QUICK)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_core_does_what_the_model_does_for_long(machine: type[CoreAndModel]) -> None:
     run_state_machine_as_test(machine, settings=DEEP)

@@ -187,7 +187,7 @@ def test_no_worker_sleeps_beside_a_job_it_could_have(door: Door) -> None:
     run_state_machine_as_test(machine, settings=SEARCH)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_worker_sleeps_beside_a_job_it_could_have_for_long(door: Door) -> None:
     machine: Any = type("Machine", (Wakes,), {"door": door})
     run_state_machine_as_test(
@@ -208,7 +208,7 @@ def test_each_step_that_a_search_leaves_out_is_in_the_core() -> None:
     assert [right for right, _ in MISSING if right not in library().text] == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("right", "wrong"), MISSING)
 def test_a_missing_signal_is_found(right: str, wrong: str, door: Door) -> None:
     assert right in library().text

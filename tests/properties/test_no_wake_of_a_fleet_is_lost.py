@@ -165,7 +165,7 @@ def test_no_worker_of_many_queues_sleeps_beside_a_job_it_could_have(door: Door) 
     search(door)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_worker_of_many_queues_sleeps_beside_a_job_it_could_have_for_long(door: Door) -> None:
     search(door, max_examples=300 * LONGER, stateful_step_count=120)
 
@@ -185,7 +185,7 @@ def test_each_step_that_a_search_leaves_out_is_in_the_core() -> None:
     assert [right for right, _ in MISSING if right not in library().text] == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("right", "wrong"), MISSING)
 def test_a_missing_step_of_the_index_is_found(right: str, wrong: str, door: Door) -> None:
     assert right in library().text

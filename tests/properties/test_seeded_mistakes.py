@@ -23,7 +23,6 @@ from holdfast.client.sync import Client
 from holdfast.core.library import library
 from holdfast.testing.store import ScratchStore
 from native_door import Door
-from sampling import DAILY, PARTS
 
 TESTS = Path(__file__).parents[1]
 ALL = [*MISTAKES, *MISTAKES_OF_FEATURES]
@@ -55,7 +54,7 @@ def test_mistakes_still_fit_the_core() -> None:
         assert mistake.made_in(library().text) != library().text
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("mistake", ALL, ids=lambda mistake: mistake.name)
 def test_the_model_finds(mistake: Mistake, door: Door) -> None:
     machine = load(door, mistake.made_in(library().text))
@@ -70,13 +69,7 @@ def test_mistakes_in_files_still_fit() -> None:
     assert [mistake.name for mistake in MISTAKES_IN_FILES if len(mistake.places()) != 1] == []
 
 
-def test_the_tests_that_find_mistakes_in_files_run_each_day() -> None:
-    parts = tuple(f"{directory}/" for directory in PARTS)
-    found_by = {mistake.found_by for mistake in MISTAKES_IN_FILES}
-    assert [test for test in found_by if test.startswith(parts) and not test.startswith(DAILY)] == []
-
-
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("mistake", MISTAKES_IN_FILES, ids=lambda mistake: mistake.name)
 def test_a_test_finds(mistake: FileMistake, tmp_path: Path) -> None:
     mistake.make_in(tmp_path)
@@ -84,7 +77,7 @@ def test_a_test_finds(mistake: FileMistake, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", mistake.found_by],
         cwd=TESTS,
-        env={**os.environ, "PYTHONPATH": path, "HOLDFAST_SAMPLE": "all"},
+        env={**os.environ, "PYTHONPATH": path, "HOLDFAST_TESTS": ""},
         capture_output=True,
         text=True,
         timeout=120,

@@ -69,7 +69,7 @@ def test_both_cores_answer_alike(doors: Doors, engine_store: ScratchStore) -> No
     search(doors, 25)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_both_cores_answer_alike_for_long(
     doors: Doors, engine_store: ScratchStore, record_property: Callable[[str, object], None]
 ) -> None:
@@ -95,7 +95,7 @@ def test_wrong_lines_still_fit() -> None:
     assert [line.name for line in WRONG_LINES if not line.fits()] == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("line", WRONG_LINES, ids=lambda line: line.name)
 def test_the_comparison_finds(line: WrongLine, store: ScratchStore, tmp_path: Path) -> None:
     with line.made(tmp_path):

@@ -110,7 +110,7 @@ def test_random_words_are_refused_without_a_trace(door: Door, spoken: str, seed:
     play(door, spoken, seed, 200)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(100, 120))
 @pytest.mark.parametrize("spoken", COMMANDS)
 def test_random_words_are_refused_without_a_trace_for_longer(door: Door, spoken: str, seed: int) -> None:

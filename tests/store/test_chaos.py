@@ -42,7 +42,7 @@ class Writer(threading.Thread):
             self.acknowledged += 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_nothing_acknowledged_is_lost_whoever_is_killed_and_when(home: Path) -> None:
     seed = random.randrange(1 << 32)
     print("seed", seed)

@@ -185,7 +185,7 @@ def test_two_servers_never_write_one_log(home: Path, eventually: Eventually, say
     assert say(found[0], "GET", "kept") == "yes"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_server_that_outlives_its_warden_and_does_not_end_is_killed(home: Path, say: Say) -> None:
     before = embedded.ensure(home)
     say(before, "SET", "kept", "yes")

@@ -69,7 +69,7 @@ def test_eight_programs_that_start_at_once_get_one_server(home: Path) -> None:
     assert sum(started for _, started in answers) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("count", range(10))
 def test_eight_programs_get_one_server_whenever_the_warden_has_just_been_killed(
     home: Path, eventually: Eventually, count: int

@@ -252,7 +252,7 @@ def test_a_clock_asked_for_too_late_says_so(said):
     assert "name holdfast_clock among the arguments" in said
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_tests_side_by_side_do_not_meet(tmp_path):
     ended = pytest_in(tmp_path, {"it": SIDE_BY_SIDE}, "-n", "2")
     assert "8 passed" in ended, ended

@@ -47,7 +47,7 @@ def marked(mark: str = "# wrong: ") -> set[tuple[str, int]]:
     }
 
 
-@pytest.mark.slow  # `make types` runs it
+@pytest.mark.full  # `make types` runs it
 @pytest.mark.parametrize("find", [found_by_mypy, found_by_pyright], ids=["mypy", "pyright"])
 def test_a_type_checker_reports_every_wrong_line_and_no_other(find, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYRIGHT_PYTHON_IGNORE_WARNINGS", "1")
@@ -57,7 +57,7 @@ def test_a_type_checker_reports_every_wrong_line_and_no_other(find, monkeypatch:
     assert sorted(wanted - found) == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_mypy_finds_a_missing_await_of_futures_too_with_unused_awaitable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

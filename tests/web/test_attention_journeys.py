@@ -8,7 +8,7 @@ from holdfast import Client
 from holdfast.console.handles import Console
 from waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 
 
 def test_a_surge_is_inspected_snoozed_for_everybody_and_comes_back_when_it_grows(

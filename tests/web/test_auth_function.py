@@ -339,7 +339,7 @@ def test_under_wsgi_people_are_sent_to_log_in_too(client: Client) -> None:
     assert called(ui, environ())[1]["login_url"] == LOGIN
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")
 def test_an_action_after_the_session_has_ended_offers_to_log_in(browser: Any, client: Client) -> None:
     client.queues["q"].put("K", {})

@@ -55,7 +55,7 @@ def is_open(one: socket.socket) -> bool:
     return True
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words", [["--only", "gateway"], ["--only", "topics"], []], ids=["gateway", "topics", "all"]
 )
@@ -82,7 +82,7 @@ def test_more_idle_connections_than_descriptors_leave_the_server_at_work_and_its
     assert (tmp_path / "web.log").stat().st_size < 20_000
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "path"),
     [
@@ -116,7 +116,7 @@ def test_more_idle_connections_than_descriptors_leave_probes_and_metrics_at_work
     assert (tmp_path / "log").stat().st_size < 20_000
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_one_user_gets_a_part_of_the_waiting_requests_and_streams_and_others_are_served(
     store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:
@@ -159,7 +159,7 @@ def test_one_user_gets_a_part_of_the_waiting_requests_and_streams_and_others_are
         asyncio.run(story(address))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_client_that_does_not_read_its_response_is_dropped(client: Client) -> None:
     """The deadlines are short here; the sockets and the server are real."""
     code = (

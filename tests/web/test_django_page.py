@@ -88,7 +88,7 @@ def test_the_page_names_three_servers() -> None:
     assert [shlex.split(line)[0] for line in SERVERS] == ["python", "python", "gunicorn", "uvicorn"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("command", SERVERS[1:])
 def test_staff_logs_in_to_django_and_sees_and_changes_jobs(
     client: Client, project: Path, command: str

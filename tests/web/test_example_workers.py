@@ -65,7 +65,7 @@ def test_the_javascript_worker_has_forty_lines() -> None:
     assert len((EXAMPLES / "worker.mjs").read_text().splitlines()) <= 40
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_thousand_jobs_are_performed_though_workers_are_killed_and_frozen(
     program: Path, store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from holdfast.console.handles import Console
 from holdfast.testing.clock import START_MS, StoppedClock
 from waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 CODE = """
 import json
 import time

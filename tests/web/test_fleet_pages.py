@@ -359,7 +359,7 @@ def test_an_unknown_operation_is_not_found(web: TestClient, verb: str) -> None:
     assert web.post(f"/api/v1/operations/{verb}", json={}).status_code == 400
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_operation_whose_application_ended_is_finished_by_another_one_and_changes_each_job_once(
     browse: Browse, client: Client
 ) -> None:

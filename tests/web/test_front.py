@@ -7,7 +7,7 @@ import pytest
 from browsing import Visits, expect, served
 from gallery import application
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from holdfast.console.page_paths import segment
 from holdfast.testing.store import ScratchStore
 from web_process import serving
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 EACH = 6
 """Requests of each kind for each of 78 operations: as described and not as described, in JSON, and the same to the page or form."""

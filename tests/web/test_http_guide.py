@@ -21,7 +21,7 @@ def test_the_page_names_every_verb_and_no_other() -> None:
     assert set(re.findall(r"`(\w+)`", listed)) == set(verbs())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_commands_of_the_page_do_what_it_says(
     store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:

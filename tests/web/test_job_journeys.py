@@ -17,7 +17,7 @@ from holdfast.console.handles import Console
 from holdfast.console.page_paths import segment
 from waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 
 
 def test_the_data_of_a_failed_job_are_changed_after_a_look_at_the_difference_and_it_runs_with_them(

@@ -14,7 +14,7 @@ from holdfast.web import User, create_app
 from holdfast.web.pages import TABLE
 from waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 EMPTY = {
     "/": "No queues", "/queues": "No queues", "/jobs": "No jobs yet", "/failed": "Nothing has failed", "/recurring": "No recurring jobs",
     "/topics": "No messages in any topic", "/workers": "No workers", "/throttles": "No named throttles", "/tracked": "No tracked jobs", "/tags": "No tags",

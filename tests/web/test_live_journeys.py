@@ -23,7 +23,7 @@ from holdfast.web.app import Application
 from waiting import until
 from web_process import free_port, serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 
 
 class Streams:

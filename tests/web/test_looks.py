@@ -7,7 +7,7 @@ from browsing import Visits, expect, put
 
 from holdfast import Client
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 
 
 def test_a_part_of_a_chart_is_dragged_over_to_zoom_into_it(visit: Visits, client: Client) -> None:

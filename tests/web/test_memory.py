@@ -16,7 +16,7 @@ from holdfast import Client
 from waiting import LONGER
 from web_process import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 
 CHANGES = 28_800 * LONGER
 """Changes that the server reports: one a second, for eight hours."""

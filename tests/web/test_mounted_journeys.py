@@ -25,7 +25,7 @@ from holdfast import Client
 from holdfast.web import create_app, create_wsgi_app
 from web_process import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 Host = Callable[[Client, Path], AbstractContextManager[str]]
 
 

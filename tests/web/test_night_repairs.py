@@ -48,7 +48,7 @@ def counts(client: Client, queue: str) -> tuple[int, int]:
     return found["waiting"] + found["running"], found["failed"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.usefixtures("worker")
 def test_it_retries_a_group_of_jobs_after_one_of_them_succeeded_and_leaves_one_whose_probe_fails(
     client: Client, store: ScratchStore, namespace: str, tmp_path: Path

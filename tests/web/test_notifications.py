@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 from holdfast import Client
 from waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 
 NOTED = """
 window.noted = [];

@@ -10,7 +10,7 @@ from holdfast.console.handles import Console
 from waiting import until
 from web_process import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 JOBS = 40
 
 

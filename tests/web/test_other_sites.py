@@ -20,7 +20,7 @@ from holdfast.web.credentials import Credentials, hash_password, parsed_users
 from holdfast.web.sessions import Sessions
 from waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 NAMED = "--host-resolver-rules=MAP *.example 127.0.0.1"
 REPORTS = r"status of 40[0-9]|Failed to load resource|blocked|frame-ancestors|X-Frame-Options|Refused to|violates|Ignored call to"
 """What the browser reports of requests that are refused."""

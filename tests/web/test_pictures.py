@@ -18,7 +18,7 @@ from holdfast.console.page_paths import segment
 from holdfast.testing.store import ScratchStore
 from holdfast.web import create_app
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 # What drives the browser runs an event loop in this thread.
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = Path(os.environ.get("HOLDFAST_PICTURES") or ROOT / ".holdfast" / "pictures")

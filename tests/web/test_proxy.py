@@ -68,7 +68,7 @@ def of_guide(port: int) -> str:
     return found.replace("$remote_user", "$remote_user_of_test").replace('"operator"', "$role_of_test")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
 def test_behind_nginx_its_user_is_known_and_no_program_of_this_machine_is_that_user(
     store: ScratchStore, client: Client, namespace: str, tmp_path: Path
@@ -90,7 +90,7 @@ def test_behind_nginx_its_user_is_known_and_no_program_of_this_machine_is_that_u
         assert httpx.get(f"{address}/api/v1/queues", headers={"X-Forwarded-User": "eve"}).status_code == 401
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
 def test_without_authentication_nothing_is_served_through_nginx(
     store: ScratchStore, namespace: str, tmp_path: Path

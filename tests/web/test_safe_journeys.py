@@ -20,7 +20,7 @@ from holdfast.web import User, create_app
 from holdfast.web.serving import Folder
 from waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 HOSTILE = (
     "<script>document.title='no'</script>", "</textarea><img src=x onerror=alert(1)>", "javascript:alert(1)", "'\" onmouseover=alert(1) x=\"",
     "{{7*7}}{%raw%}", "\u202eright to left\u2066", "lone \\ud800",

@@ -144,7 +144,7 @@ def bulk(client: Client) -> None:
         client.queues["bulk"].put("K", big)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.usefixtures("bulk")
 def test_over_http_a_newer_search_of_a_page_takes_the_place_of_its_older_one(client: Client) -> None:
     from browsing import served

@@ -11,7 +11,7 @@ from holdfast import Client
 from holdfast.console.handles import Console
 from holdfast.web import create_app
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 CODE = """
 from holdfast import Client
 

@@ -52,7 +52,7 @@ def link_in(text: str) -> str:
     return found[0]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_it_goes_to_the_background_is_shown_and_stopped(web: Run, tmp_path: Path) -> None:
     started = web("-L")
     assert started.returncode == 0, started.stderr
@@ -70,7 +70,7 @@ def test_it_goes_to_the_background_is_shown_and_stopped(web: Run, tmp_path: Path
     assert [path.stat().st_mode & 0o077 for path in (tmp_path / "web").iterdir()] == [0] * 4
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_taken_port_is_an_error_if_it_was_asked_for_else_the_next_is_tried(web: Run) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -84,7 +84,7 @@ def test_a_taken_port_is_an_error_if_it_was_asked_for_else_the_next_is_tried(web
     assert httpx.get(link_in(second.stdout)).status_code == 200
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_in_the_foreground_it_ends_by_a_signal_within_seconds_although_a_stream_is_open(
     store: ScratchStore, namespace: str, tmp_path: Path, number: signal.Signals
@@ -143,7 +143,7 @@ def test_options_that_do_not_go_together_are_refused_before_anything_starts(
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_passwords_of_a_users_file_and_a_read_only_start(web: Run, client: Client, tmp_path: Path) -> None:
     client.queues["q"].put("K", {})
     secret = web("--hash-password", input="pa55\n").stdout.strip()
@@ -205,7 +205,7 @@ def test_samples_give_every_page_something_to_show(client: Client) -> None:
     assert len(client.jobs.failed()) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_behind_a_server_in_front_its_own_address_and_the_scheme_that_it_names_count(
     web: Run, client: Client, tmp_path: Path
 ) -> None:

@@ -321,7 +321,7 @@ def test_other_requests_are_refused_as_json_with_a_message(
     assert (status == 405) == ("allow" in found.headers)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_random_bytes_do_not_end_the_server(server: str, topic: Topic) -> None:
     rng, address = random.Random(2026), ("127.0.0.1", int(server.rpartition(":")[2]))
     parts = [body if isinstance(body, bytes) else body.encode() for _, body, _ in BAD if len(body) < 1000]
@@ -425,7 +425,7 @@ def test_the_endpoints_are_beside_the_pages_and_below_any_mount(client: Client) 
 # With push, as a program.
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_scheduled_messages_are_pushed_and_cancelled_ones_are_not(
     post: Post, topic: Topic, url: str, tmp_path: Path
 ) -> None:
@@ -447,7 +447,7 @@ def test_scheduled_messages_are_pushed_and_cancelled_ones_are_not(
     assert len(topic) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_topics_are_served_by_a_command_of_their_own(url: str, namespace: str, tmp_path: Path) -> None:
     port = free_port()
     words = ["topics", "serve", "--auth", "none", "--port", str(port), "--url", url, "--namespace", namespace]

@@ -7,7 +7,7 @@ from holdfast import Client
 from holdfast.console.handles import Console
 from waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfast.Client is used")]
 
 
 def family(client: Client) -> list[str]:

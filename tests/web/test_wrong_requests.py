@@ -154,7 +154,7 @@ async def away_and_back(app: Application, store: ScratchStore) -> None:
     await app.close()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_while_the_store_does_not_respond_pages_say_so_within_seconds_and_recover_by_themselves() -> None:
     with ScratchStore() as store, Client(store.url, namespace=f"test-{uuid4().hex[:12]}") as client:
         client.queues["q"].put("K", {})

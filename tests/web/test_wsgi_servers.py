@@ -103,7 +103,7 @@ def status(port: int, method: str, path: str, *lines: str, body: bytes = b"") ->
         return int(connection.makefile("rb").readline().split()[1])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_request_without_a_length_has_no_body_and_a_length_that_is_no_number_is_refused(
     client: Client, tmp_path: Path, name: str
@@ -128,7 +128,7 @@ def test_a_request_without_a_length_has_no_body_and_a_length_that_is_no_number_i
             assert status(port, "GET", below + strange) < 500, strange
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", SERVERS)
 def test_without_authentication_a_request_of_this_machine_is_served(
     client: Client, tmp_path: Path, name: str
@@ -173,7 +173,7 @@ def test_below_wsgi_an_address_without_a_port_is_not_taken_for_this_machine(clie
     assert called(ui, environ(REMOTE_ADDR="203.0.113.9"))[0] == "403 Forbidden"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_body_that_ends_before_its_length_is_refused_and_holds_no_thread(
     client: Client, tmp_path: Path, name: str

@@ -163,7 +163,7 @@ def test_a_child_that_was_started_while_the_store_was_away_works_when_it_is_back
     fork_during_outages(shop, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_twenty_children_that_were_started_while_the_store_was_away_work_when_it_is_back(shop):
     fork_during_outages(shop, 20)
 

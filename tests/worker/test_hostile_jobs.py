@@ -61,7 +61,7 @@ def perform_all(shop, pool: str, jobs: list[Job]) -> None:
     assert [each for each in wrong if each] == []
 
 
-@pytest.mark.parametrize("some", ["essential", pytest.param("all", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("some", ["essential", pytest.param("all", marks=pytest.mark.full)])
 def test_hostile_jobs_fail_with_their_reason_and_end_no_process(shop, pool, hostile, some):
     perform_all(shop, pool, [job for job in made() if job.essential or some == "all"])
 

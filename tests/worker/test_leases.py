@@ -194,12 +194,12 @@ def test_a_cancel_in_the_moment_of_the_grant_stops_the_job(shop, pool):
     cancel_when_granted(shop, pool, 12)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_hundred_cancels_in_the_moment_of_the_grant_stop_their_jobs(shop, pool):
     cancel_when_granted(shop, pool, 100)
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.full)])
 def test_many_short_jobs_at_a_short_lease_cost_no_child_its_life(shop, pool, times):
     short_leases(shop)
     number, klass = times * (300 if pool == "fork" else 1_500), "acount" if pool == "asyncio" else "count"

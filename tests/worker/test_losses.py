@@ -222,7 +222,7 @@ def all_ended(shop, jids, within=120.0):
     assert states == {"complete": len(jids)}
 
 
-@pytest.mark.sampled(0.4, of="days")
+@pytest.mark.full
 def test_a_polite_stop_under_load_leaves_every_job_done_once_or_waiting(shop, pool):
     number = 300 if pool == "fork" else 2000
     jids = load(shop, number, "acount" if pool == "asyncio" else "count")
@@ -254,13 +254,13 @@ def kill_children_under_load(shop, pool, count, kills):
     assert again <= sum(job.losses for job in lost)
 
 
-@pytest.mark.sampled(0.4, of="days")
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_children_killed_under_load_lose_no_job(shop, pool):
     kill_children_under_load(shop, pool, 2000, 3)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_many_children_killed_under_load_lose_no_job(shop, pool):
     kill_children_under_load(shop, pool, 20_000, 25)

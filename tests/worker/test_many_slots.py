@@ -171,7 +171,7 @@ def test_a_job_that_is_performed_alone_waits_for_no_lock_that_another_job_holds(
     assert keeper.result(30) == "keeper"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_jobs_performed_alone_end_while_other_threads_log_to_a_file(shop):
     handles = [shop.chores.take_lock.put(str(number)) for number in range(200)]
     for _ in range(2):

@@ -64,7 +64,7 @@ def test_reports_to_a_full_store_are_dropped_and_the_job_completes(shop, pool, o
     assert "3 reports were dropped" in worker.said()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["report", "areport"])
 def test_reports_to_a_store_that_does_not_respond_are_dropped(shop, own, name):
     store, client = own

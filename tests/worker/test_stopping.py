@@ -130,7 +130,7 @@ def test_a_signal_to_the_whole_group_unwinds_each_job_and_requeues_it(shop, pool
     assert "Traceback" not in worker.said()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("of_one", ["process", "fork"])
 def test_a_job_that_has_just_begun_unwinds_when_the_whole_group_is_told_to_stop(shop, of_one):
     # The title's thread lives then: a signal that it received would not wake the main thread.
@@ -265,7 +265,7 @@ def test_rolling_restarts_under_load_cost_no_job_anything(shop):
     restart_under_load(shop, 4)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_hundred_rolling_restarts_under_load_cost_no_job_anything(shop):
     restart_under_load(shop, 100)
 

@@ -187,7 +187,7 @@ def test_a_store_that_is_away_for_longer_than_a_lease_stops_no_job(shop, pool, n
     survive_outage(shop, pool, namespace, 4, 1, 1 if pool in ("process", "fork", "serial") else 5)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("seconds", [5, 20, 60])
 def test_a_store_that_is_away_stops_none_of_a_thousand_jobs(shop, namespace, seconds):
     survive_outage(shop, "asyncio", namespace, seconds, 10, 1000)
