@@ -23,7 +23,7 @@ INSTALL = $(PYTHON) -m pip --python $(BIN)/python install --quiet --constraint c
 LOUD = printf '\033[1;31m%s\033[0m\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check format-check fmt lint lua-lint types rules core usual bench bench-web docs clean
+.PHONY: help setup demo test test-all check format-check fmt lint lua-lint types rules core bench bench-web docs clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -78,9 +78,6 @@ rules: $(READY)
 core: $(READY) ## assemble the Lua core and say what came out
 	@$(BIN)/python -c 'from holdfast.core.library import library as make; core = make(); \
 		print(core.name, core.version, core.digest, len(core.functions), "functions,", len(core.text), "bytes")'
-
-usual: $(READY) ## write down again which names the usual commands of the older protocols use
-	@PYTHONPATH=tests/reqless $(BIN)/python tests/reqless/usual_names.py
 
 bench: $(READY) ## measure (ARGS=… for the benchmarks)
 	@HOLDFAST_DIR="$(CURDIR)/.holdfast/bench" $(BIN)/python -m benchmarks $(ARGS)

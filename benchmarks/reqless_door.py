@@ -13,7 +13,7 @@ from secrets import token_hex
 
 from benchmarks.report import Row, Say, at_most, shown
 from benchmarks.wirecpu import Wire, pack
-from holdfast.core.script import script
+from holdfast.core.bundle import bundle
 from holdfast.testing.store import Engine, ScratchStore, find_engine
 
 JOBS, WAVE = 2000, 100
@@ -67,7 +67,7 @@ class Door:
 def measure(engine: Engine, protocol: str, rounds: int) -> dict[str, dict[str, float]]:
     """Medians of the rounds, the first dropped: subject → step → µs per job."""
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    texts = {"holdfast": script(f"doors.{protocol}")}
+    texts = {"holdfast": bundle(f"doors.{protocol}")}
     if REFERENCES[protocol].exists():
         texts["reference"] = REFERENCES[protocol].read_text()
     with ScratchStore(engine) as store:

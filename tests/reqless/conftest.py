@@ -8,14 +8,14 @@ from reference import OLDER_PACKAGE, PACKAGE, older_reference_text, reference_te
 from stories import popped, put
 from two_doors import Door
 
-from holdfast.core.script import script
+from holdfast.core.bundle import bundle
 from holdfast.testing import ScratchStore
 
 
 @pytest.fixture
 def door(engine_store: ScratchStore) -> Iterator[Door]:
     """Our door on each engine, in an empty database."""
-    made = Door(engine_store.socket_path, script("doors.reqless"), 1)
+    made = Door(engine_store.socket_path, bundle("doors.reqless"), 1)
     made.flush()
     yield made
     made.close()
@@ -41,13 +41,13 @@ def emptied(store: ScratchStore, text: str) -> Iterator[Older]:
 @pytest.fixture
 def older(engine_store: ScratchStore) -> Iterator[Older]:
     """Our door of the protocol before."""
-    yield from emptied(engine_store, script("doors.qless"))
+    yield from emptied(engine_store, bundle("doors.qless"))
 
 
 @pytest.fixture(params=("holdfast", "reference"))
 def either(request: pytest.FixtureRequest, engine_store: ScratchStore) -> Iterator[Older]:
     """That door, then its reference: a story that both tell is one of the protocol."""
-    text = script("doors.qless") if request.param == "holdfast" else older_reference_text()
+    text = bundle("doors.qless") if request.param == "holdfast" else older_reference_text()
     if text is None:
         pytest.skip("the older reference cannot be fetched")
     yield from emptied(engine_store, text)

@@ -16,7 +16,7 @@ from sequences import Different, Doors, Sequence
 from speech import Speech
 from wrong_lines import WRONG_LINES, WrongLine
 
-from holdfast.core.script import script
+from holdfast.core.bundle import bundle
 from holdfast.testing import ScratchStore
 from waiting import LONGER
 
@@ -55,7 +55,7 @@ def opened(store: ScratchStore, speech: Speech) -> Doors:
     text = speech.text()
     if text is None:
         pytest.skip("the reference cannot be fetched")
-    return Doors(Pair(store.socket_path, text, script(speech.door)), speech)
+    return Doors(Pair(store.socket_path, text, bundle(speech.door)), speech)
 
 
 @pytest.fixture(params=SPEECHES, ids=lambda speech: speech.door)

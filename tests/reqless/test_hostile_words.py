@@ -8,7 +8,7 @@ from older_words import TODAY
 from recorded_replies import stories
 from two_doors import Door, Refused
 
-from holdfast.core.script import script
+from holdfast.core.bundle import bundle
 
 COMMANDS = {
     "doors.reqless": sorted({step.words[0] for _, steps in stories() for step in steps}),
@@ -95,7 +95,7 @@ def play(door: Door, spoken: str, seed: int, calls: int) -> None:
     random = Random(seed)
     now = 1_700_000_000.0
     begin(door, now)
-    ours, theirs = door.sha, door.connection.ask("SCRIPT", "LOAD", script(spoken))
+    ours, theirs = door.sha, door.connection.ask("SCRIPT", "LOAD", bundle(spoken))
     for _ in range(calls):
         now += random.choice((0.25, 1, 30, 100))
         door.sha = theirs

@@ -8,7 +8,7 @@ from older_words import LISTS, NAMED, OlderSpeech
 from recorded_replies import Step, is_as_said, stories
 from two_doors import Door, Refused
 
-from holdfast.core.script import script
+from holdfast.core.bundle import bundle
 from holdfast.testing import ScratchStore
 
 OTHERWISE = {
@@ -75,7 +75,7 @@ def play(door: Door, steps: list[Step]) -> None:
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_older_door_answers_as_recorded(engine_store: ScratchStore, name: str) -> None:
-    door = Door(engine_store.socket_path, script("doors.qless"), 7)
+    door = Door(engine_store.socket_path, bundle("doors.qless"), 7)
     door.flush()
     play(door, STORIES[name])
     door.close()

@@ -2,13 +2,13 @@
 
 from two_doors import Door
 
-from holdfast.core.script import script
+from holdfast.core.bundle import bundle
 from holdfast.testing import ScratchStore
 
 
 def test_each_door_hears_only_what_its_own_call_published(store: ScratchStore) -> None:
     """Both listen to one server, and so to each other's calls."""
-    one, other = (Door(store.socket_path, script("doors.reqless"), database) for database in (4, 5))
+    one, other = (Door(store.socket_path, bundle("doors.reqless"), database) for database in (4, 5))
     for door in (one, other):
         door.flush()
         door.messages()

@@ -8,7 +8,7 @@ under a millisecond after the files were read.
 `assemble` is for libraries, which are run once. The store keeps the objects that a library made, and its garbage
 collector visits all of them again and again, so the cost of a call grows with their number. Therefore only the modules
 of the most frequent calls are made at the start; any other is kept as text until one of its members is first used.
-`core.script` is for texts that the store runs again for each call; no client of ours needs it.
+`core.bundle` is for texts that the store runs again for each call; no client of ours needs it.
 """
 
 import re

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from holdfast.core.builder import assemble
+from holdfast.core.bundle import bundle
 from holdfast.core.library import library
-from holdfast.core.script import script
 
 
 class Text(NamedTuple):
-    """One text: the usual name of its file, its purpose, and the function that makes it."""
+    """One text: the name of its file, its purpose, and the function that makes it."""
 
     file: str
     purpose: str
@@ -23,19 +22,19 @@ def native() -> str:
 
 def lib() -> str:
     """Return the beginning of a user's own script, which follows it and can use `Holdfast`."""
-    return f'local Holdfast = (function()\n{assemble("doors.lib")}return loaded["doors.lib"]\nend)()\n'
+    return f"local Holdfast = (function()\n{bundle('doors.lib')}end)()\n"
 
 
 TEXTS: Final[Mapping[str, Text]] = {
     "reqless": Text(
         "reqless.lua",
         "the reqless protocol, as one script: EVALSHA <sha> 0 <command> <now> …",
-        lambda: script("doors.reqless"),
+        lambda: bundle("doors.reqless"),
     ),
     "qless": Text(
         "qless.lua",
         "the protocol before it, under its own names: EVALSHA <sha> 0 <command> <now> …",
-        lambda: script("doors.qless"),
+        lambda: bundle("doors.qless"),
     ),
     "native": Text(
         "holdfast.lua",

@@ -33,62 +33,45 @@ end
 -- written as their protocol has them (its section 9).
 M.SHARED = "ql:hf:"
 
-local FIXED = {
-  root = "ql:hf:", is_shared = true,
-  job = "ql:hf:j:", body = "ql:hf:b:", extra = "ql:hf:x:", completed = "ql:hf:c", line = "ql:hf:i:",
-  result = "ql:hf:a:", queues = "ql:hf:Q", config = "ql:hf:C", groups = "ql:hf:F", group = "ql:hf:f:",
-  failure_calls = "ql:hf:F#", workers = "ql:hf:W", held = "ql:hf:L:", marks = "ql:hf:K",
-  holders = "ql:hf:h:", pending = "ql:hf:p:", throttle = "ql:th:",
-  channel = "ql:", log = "ql:log", worker_channel = "ql:w:", result_channel = "ql:hf:e:r:",
-  stack_channel = "ql:hf:e:s:",
-  tagged = "ql:hf:g:", tag_counts = "ql:tags", dependents = "ql:hf:d:", releasing = "ql:hf:u", template = "ql:hf:r:",
-  worker_facts = "ql:hf:v:", versions = "ql:hf:V", audit = "ql:hf:A", changes = "ql:hf:e:c", limits = "ql:hf:H",
-  identifiers = "ql:qp:identifiers", old_identifiers = "qmore:dynamic",
-  priorities = "ql:qp:priorities", old_priorities = "qmore:priority",
-  older_core = "ql:queues", older_settings = "ql:config", -- where others list queues; what they read at put and pop
-}
-M.FIXED = FIXED
+-- A table for each call of a script, for each root in a library.
+function M.shared()
+  return {
+    root = M.SHARED, is_shared = true,
+    job = "ql:hf:j:", body = "ql:hf:b:", extra = "ql:hf:x:", completed = "ql:hf:c", line = "ql:hf:i:",
+    result = "ql:hf:a:", queues = "ql:hf:Q", config = "ql:hf:C", groups = "ql:hf:F", group = "ql:hf:f:",
+    failure_calls = "ql:hf:F#", workers = "ql:hf:W", held = "ql:hf:L:", marks = "ql:hf:K",
+    holders = "ql:hf:h:", pending = "ql:hf:p:", throttle = "ql:th:",
+    channel = "ql:", log = "ql:log", worker_channel = "ql:w:", result_channel = "ql:hf:e:r:",
+    stack_channel = "ql:hf:e:s:",
+    tagged = "ql:hf:g:", tag_counts = "ql:tags", dependents = "ql:hf:d:", releasing = "ql:hf:u",
+    template = "ql:hf:r:", worker_facts = "ql:hf:v:", versions = "ql:hf:V", audit = "ql:hf:A", changes = "ql:hf:e:c",
+    limits = "ql:hf:H",
+    identifiers = "ql:qp:identifiers", old_identifiers = "qmore:dynamic",
+    priorities = "ql:qp:priorities", old_priorities = "qmore:priority",
+    older_core = "ql:queues", older_settings = "ql:config", -- where others list queues; what they read at put and pop
+    by_queue = {}, queue_count = 0,
+  }
+end
 
--- Those of a queue, likewise: a script writes each where it is used (core/script), in
--- place of `queue.waiting` and the like.
-local QUEUE_KEYS = {
-  control = function(name) return "ql:hf:q:" .. name end,
-  waiting = function(name) return "ql:q:" .. name .. "-work" end,
-  leases = function(name) return "ql:q:" .. name .. "-locks" end,
-  sequence = function(name) return "ql:hf:s:" .. name end,
-  wait_log = function(name) return "ql:hf:aw:" .. name .. ":" end,
-  run_log = function(name) return "ql:hf:ar:" .. name .. ":" end,
-  scheduled = function(name) return "ql:q:" .. name .. "-scheduled" end,
-  recurring = function(name) return "ql:q:" .. name .. "-recur" end,
-  throttled = function(name) return "ql:hf:P:" .. name end,
-  depends = function(name) return "ql:hf:D:" .. name end,
-  failed = function(name) return "ql:hf:fq:" .. name end,
-  stats = function(name) return "ql:hf:z:" .. name .. ":" end,
-  wake_key = function(name) return "ql:hf:n:" .. name end,
-  options = function(name) return "ql:hf:o:" .. name end,
-  tallies = function(name) return "ql:hf:k:" .. name end,
-  minutes = function(name) return "ql:hf:m:" .. name end,
+-- Those of a queue: what stands before its name, and behind it. A call needs few of them.
+local BEFORE = {
+  control = "ql:hf:q:", waiting = "ql:q:", leases = "ql:q:", sequence = "ql:hf:s:", wait_log = "ql:hf:aw:",
+  run_log = "ql:hf:ar:", scheduled = "ql:q:", recurring = "ql:q:", throttled = "ql:hf:P:", depends = "ql:hf:D:",
+  failed = "ql:hf:fq:", stats = "ql:hf:z:", wake_key = "ql:hf:n:", options = "ql:hf:o:", tallies = "ql:hf:k:",
+  minutes = "ql:hf:m:",
 }
-M.QUEUE_KEYS = QUEUE_KEYS
+local BEHIND = {
+  waiting = "-work", leases = "-locks", scheduled = "-scheduled", recurring = "-recur", wait_log = ":", run_log = ":",
+  stats = ":",
+}
 
--- Elsewhere it is made when it is first used.
 local function made_key(home, field)
-  local make_key = QUEUE_KEYS[field]
-  local key = make_key and make_key(home.name)
+  local before = BEFORE[field]
+  if not before then return nil end
+  local key = before .. home.name .. (BEHIND[field] or "")
   home[field] = key
   return key
 end
-
-local function fixed(own, field)
-  local key = FIXED[field]
-  own[field] = key
-  return key
-end
-
--- What is not fixed. Nothing else is asked of it by a script.
-function M.brief() return { by_queue = {}, queue_count = 0 } end
-
-function M.shared() return setmetatable(M.brief(), { __index = fixed }) end
 
 function M.of_root(root)
   local keys = roots[root]
@@ -126,12 +109,11 @@ end
 -- One key of a queue, in a root of our own; where it is the only one that is needed.
 function M.key_of(ctx, field, name) return ctx.keys.root .. LETTERS[field] .. name end
 
-local function shared_queue(ctx, name)
+local function shared_queue(name)
   local queue = {
     name = name, own = "ql:q:" .. name, day = 0 / 0, minute_ends = 1 / 0, booked = false, wait_today = false,
     run_today = false,
   }
-  if ctx.queue_keys then return queue end
   return setmetatable(queue, { __index = made_key })
 end
 
@@ -142,22 +124,15 @@ function M.of_queue(ctx, name)
   local queue = keys.by_queue[name]
   if queue then return queue end
   if keys.queue_count >= MOST_QUEUES then keys.by_queue, keys.queue_count = {}, 0 end
-  queue = keys.is_shared and shared_queue(ctx, name) or native_queue(keys.root, name)
+  queue = keys.is_shared and shared_queue(name) or native_queue(keys.root, name)
   keys.by_queue[name], keys.queue_count = queue, keys.queue_count + 1
   return queue
 end
 
--- A key of a queue by the name of its field.
-function M.of(ctx, home, field)
-  if ctx.queue_keys then return ctx.queue_keys[field](home.name) end
-  return home[field]
-end
-
 -- Makes `wait_today` and `run_today` name the sample logs of a day; samples of `day`
 -- are booked on `booked`.
-function M.on_day(ctx, queue, day, booked)
+function M.on_day(queue, day, booked)
   queue.day, queue.booked = day, booked
-  if ctx.queue_keys then return end
   queue.wait_today, queue.run_today = queue.wait_log .. booked, queue.run_log .. booked
 end
 

@@ -26,7 +26,6 @@ function M.read(bytes)
   return r
 end
 
--- In brackets, for it is one text: so a script needs no call of this (core/script).
 function M.write(r)
   local queue, klass, worker, place = r.queue, r.klass, r.worker, r.place or order.NOWHERE
   if r.attempts == 0 then

@@ -17,7 +17,6 @@ local config = require("nouns.config")
 local throttle_wide = require("nouns.throttle_wide")
 local job = require("nouns.job")
 local throttle = require("nouns.throttle")
-local M = { config = {}, job = {} }
 
 local function native(key)
   return root.open({
@@ -33,24 +32,23 @@ local function shared()
   }, keys.SHARED, root.store_time())
 end
 
-local opened
+local opened = nil
 
 local function opened_root()
-  ready()
   opened = opened or KEYS[1] and native(KEYS[1]) or shared()
   return opened
 end
 
 -- A setting as text: what was set, else its default, else false.
-function M.config.get(key)
+local function setting(key)
   return config.get(opened_root(), arguments.text({ key }, 1, "config.get(): Argument 'key' missing"))
 end
 
 -- The facts of a job by name, as the reqless protocol names them; nil if there is none.
-function M.job.get(jid)
+local function facts(jid)
   local ctx = opened_root()
   local r = job.read(ctx, arguments.text({ jid }, 1, arguments.NO_JID))
   return r and cjson.decode(job_text.of(ctx, jid, r))
 end
 
-return M
+return { config = { get = setting }, job = { get = facts } }

@@ -4,7 +4,6 @@
 --
 -- The root is reqless's, and the forms are. Clients of both kinds may share a database:
 -- they put, pop and settle each other's jobs.
-local keys = require("base.keys")
 local order = require("base.order_wide")
 local record = require("base.record_wide")
 local bounds = require("doors.protocol.bounds")
@@ -53,8 +52,8 @@ end
 local CTX = {
   order = order, record = record, bounds = bounds, events = events, throttles = throttle_wide, workers = worker,
   budgets = false, completed = completed, ended = false, index = false, dialect = dialect,
-  omitted_lines = OMITTED_LINES, application = "qless", keys = keys.FIXED,
-  queue_keys = keys.QUEUE_KEYS, packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
+  omitted_lines = OMITTED_LINES, application = "qless", keys = false,
+  packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
 }
 
 return script_call.run(CTX, find)

@@ -1,7 +1,6 @@
 -- reqless: that protocol's commands, as one script that is run for every call.
 --
 -- This file finds the command, and chooses the forms in which the core keeps its data.
-local keys = require("base.keys")
 local order = require("base.order_wide")
 local record = require("base.record_wide")
 local dialect = require("doors.protocol.dialect")
@@ -30,13 +29,12 @@ local function find(name)
   return commands.find(name)
 end
 
--- The `ctx` that verbs get, as in doors/native. The forms are known before a call is made, so a script
--- does not look them up (core/script), and of the keys not those that are fixed.
+-- The `ctx` that verbs get, as in doors/native.
 local CTX = {
   order = order, record = record, bounds = bounds, events = event_log, throttles = throttle_wide, workers = worker,
   budgets = false, completed = completed, ended = false, index = false, dialect = dialect,
-  omitted_lines = OMITTED_LINES, application = "reqless", keys = keys.FIXED,
-  queue_keys = keys.QUEUE_KEYS, packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
+  omitted_lines = OMITTED_LINES, application = "reqless", keys = false,
+  packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
 }
 
 return script_call.run(CTX, find)

@@ -70,7 +70,7 @@ function M.begin(ctx, queue, day)
     end
     call("HSET", queue.tallies, "day", booked, "first", first)
   end
-  keys.on_day(ctx, queue, day, booked)
+  keys.on_day(queue, day, booked)
 end
 
 -- A log or a count of a day begins. If it is not the day that the data have open, they are others than those of which

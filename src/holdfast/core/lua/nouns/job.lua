@@ -72,7 +72,7 @@ function M.withdraw(ctx, jid, r)
   if place == "waiting" then
     call("ZREM", queue.waiting, ctx.order.member(r, jid))
   elseif place then
-    call("ZREM", keys.of(ctx, queue, place), jid)
+    call("ZREM", queue[place], jid)
   elseif r.state == state.THROTTLED then
     ctx.throttles.withdraw(ctx, queue, jid, r)
     call("ZREM", queue.waiting, ctx.order.member(r, jid))

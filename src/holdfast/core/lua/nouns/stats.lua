@@ -20,7 +20,7 @@ end
 function M.waited(ctx, queue, samples)
   local day = day_of(ctx.now)
   if queue.day ~= day then days.begin(ctx, queue, day) end
-  local log = ctx.queue_keys and queue.wait_log .. queue.booked or queue.wait_today
+  local log = queue.wait_today
   local size = call("APPEND", log, samples)
   if size == #samples then
     days.keep(ctx, log)
@@ -35,7 +35,7 @@ end
 function M.ran(ctx, queue, samples)
   local day = day_of(ctx.now)
   if queue.day ~= day then days.begin(ctx, queue, day) end
-  local log = ctx.queue_keys and queue.run_log .. queue.booked or queue.run_today
+  local log = queue.run_today
   local size = call("APPEND", log, samples)
   if size == #samples then
     days.keep(ctx, log)

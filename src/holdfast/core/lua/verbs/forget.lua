@@ -12,7 +12,7 @@ local PIECE = 1000 -- keys named in one command
 
 local function jobs_in(ctx, queue)
   local count = 0
-  for i = 1, #SETS do count = count + call("ZCARD", keys.of(ctx, queue, SETS[i])) end
+  for i = 1, #SETS do count = count + call("ZCARD", queue[SETS[i]]) end
   return count
 end
 

@@ -20,7 +20,7 @@ function M.run(ctx, find)
   if not ARGV[1] then arguments.refuse("Must provide a command") end
   local run = find(ARGV[1]) or arguments.refuse("Unknown command " .. ARGV[1])
   local now = arguments.number(ARGV, 2, 'Arg "now" missing or not a number')
-  ctx.keys = keys.brief()
+  ctx.keys = keys.shared()
   local ok, reply = pcall(run, root_timed.open(ctx, keys.SHARED, now * 1000), ARGV)
   if ok then return reply end
   fail(ctx, reply)

@@ -47,7 +47,7 @@ M["queue.jobsByState"] = function(ctx, args)
   local offset, limit = arguments.page(ctx, args, 5, "Jobs")
   local jids
   if name == "depends" or name == "throttled" then
-    jids = call("ZRANGE", keys.of(ctx, queue, name), offset, offset + limit - 1)
+    jids = call("ZRANGE", queue[name], offset, offset + limit - 1)
   elseif name == "scheduled" then
     jids = scheduled(ctx, queue, offset, offset + limit - 1)
   elseif name == "recurring" then
