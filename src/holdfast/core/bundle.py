@@ -17,7 +17,7 @@ from typing import NamedTuple
 from holdfast.core.sources import CoreBroken, in_order, source
 
 _TOKEN = re.compile(r"(?s)(?:--)?\[(=*)\[.*?\]\1\]|--[^\n]*|\s+|([\"'])(?:\\.|.)*?\2|\w+|\.\.\.?|[=~<>]=|.")
-_BLOCKS, _BRACKETS, _CLOSERS = {"function", "if", "do", "repeat"}, {*"([{"}, {"end", "until", *")]}"}
+_BLOCKS, _CLOSERS = {"function", "if", "do", "repeat"}, {"end", "until", *")]}"}
 _TARGET = re.compile(r'((?!M$)\w+)|M(?:\.(\w+)(?:\.(\w+))?|\["(.+)"\])')
 _MEMBER = re.compile(r'\. (\w+)|\[ "(.+)" \]')
 _WORD = re.compile(r'(C\[\d+\])|\d\w*|"[^"]*"|nil|true|false')
@@ -47,13 +47,13 @@ def _statements(text: str) -> list[list[Token]]:
         elif not found or (not inside and text[hit.start() - 1] == "\n"):
             found.append([])
         found[-1].append(Token(word, gap, inside))
-        gap, inside = "", (*inside, word) if word in _BLOCKS | _BRACKETS else inside
+        gap, inside = "", (*inside, word) if word in _BLOCKS or word in "([{" else inside
     return found
 
 
 def _code(tokens: Iterable[Token]) -> str:
     """Return the tokens with a blank between any two of them, and without what is in strings."""
-    return " ".join('""' if re.match(r"[\"']|\[=*\[", token.text) else token.text for token in tokens)
+    return " ".join('""' if t.text[0] in "\"'[" and len(t.text) > 1 else t.text for t in tokens)
 
 
 def _split(tokens: Sequence[Token]) -> list[Sequence[Token]]:
@@ -65,8 +65,8 @@ def _split(tokens: Sequence[Token]) -> list[Sequence[Token]]:
 def _is_changed(tokens: Sequence[Token], at: int) -> bool:
     """Return whether the name that ends here is in front of the `=` of an assignment."""
     inside = tokens[at].inside
-    rest = _code(token for token in tokens[at + 1 :] if len(token.inside) <= len(inside))
-    return not _BLOCKS.isdisjoint(inside[-1:]) and _CHANGED.match(rest) is not None
+    beside = () if _BLOCKS.isdisjoint(inside[-1:]) else tokens[at + 1 :]
+    return bool(_CHANGED.match(_code(token for token in beside if len(token.inside) <= len(inside))))
 
 
 class _Core:
@@ -134,14 +134,14 @@ class _Core:
                 raise CoreBroken(f"{self.module}: {target} looks at the members of {cell} all at once")
             if cell and _is_changed(tokens, at + length - 1):
                 self.changed.add(cell)
-            pieces.append(tokens[at]._replace(cell=cell))
+            pieces.append(tokens[at]._replace(cell=cell) if cell else tokens[at])
             at += length
         return pieces
 
     def _named(self, tokens: Sequence[Token], at: int) -> tuple[str, int]:
         """Return the cell that is named at this place, and by how many tokens; "" if none is."""
         cell = self.seen.get(tokens[at].text, "")
-        rest = " ".join(token.text for token in tokens[at + 1 : at + 4])
+        rest = " ".join(token.text for token in tokens[at + 1 : at + 4]) if cell else ""
         is_field = tokens[at].inside[-1:] == ("{",) and rest.startswith("= ")
         if is_field or (at > 0 and tokens[at - 1].text in (".", ":")):
             return "", 1
