@@ -18,14 +18,16 @@ from holdfast.testing.store import Engine, ScratchStore, find_engine
 
 JOBS, WAVE = 2000, 100
 BODY = b'{"user":7,"lang":"de","n":"x"}'
-STEPS = ("put", "pop", "complete", "lifecycle")
+SIZES = (10, 100)
+STEPS = ("put", "pop", "complete", "lifecycle", *(f"pop of {size}" for size in SIZES))
 OLDER = {"queue.put": "put", "queue.pop": "pop", "job.complete": "complete"}
 REFERENCES = {
     "reqless": Path(".holdfast/reference/reqless/lua/reqless.lua"),
     "qless": Path(".holdfast/reference-older/reqless/lua/qless.lua"),
 }
-SHARE = {"reqless": 1 / 3, "qless": 1 / 2}
-"""Of the reference's CPU, what a lifecycle may cost."""
+MOST = 1.0
+"""Of the reference's CPU, what a lifecycle may cost: the median over pairs of rounds."""
+PAIRS = 12
 
 
 class Door:
@@ -49,24 +51,35 @@ class Door:
         replies = self.wire.in_waves(requests, WAVE)
         return (self.wire.cpu() - before) / len(requests), replies
 
-    def round(self) -> dict[str, float]:
+    def put_jobs(self) -> tuple[float, list[str]]:
         jids = [token_hex(16) for _ in range(JOBS)]
-        spent = {"pop": 0.0, "complete": 0.0}
-        spent["put"], _ = self.timed(
-            [self.words("queue.put", "w-1", "mail", jid, "app.tasks.send", BODY, 0) for jid in jids]
-        )
+        puts = [self.words("queue.put", "w-1", "mail", jid, "app.tasks.send", BODY, 0) for jid in jids]
+        return self.timed(puts)[0], jids
+
+    def completed(self, jids: list[str]) -> float:
+        return self.timed([self.words("job.complete", jid, "w-1", "mail", BODY) for jid in jids])[0]
+
+    def round(self) -> dict[str, float]:
+        """µs a job: its lifecycle by calls for one job, then pops of more of them."""
+        spent = {"put": self.put_jobs()[0], "pop": 0.0, "complete": 0.0}
         for _ in range(JOBS // (2 * WAVE)):
             cpu, replies = self.timed([self.words("queue.pop", "mail", "w-1", 1) for _ in range(2 * WAVE)])
             spent["pop"] += cpu * 2 * WAVE / JOBS
-            popped = [json.loads(reply)[0]["jid"] for reply in replies]
-            cpu, _ = self.timed([self.words("job.complete", jid, "w-1", "mail", BODY) for jid in popped])
-            spent["complete"] += cpu * 2 * WAVE / JOBS
-        return {**spent, "lifecycle": sum(spent.values())}
+            spent["complete"] += (
+                self.completed([json.loads(reply)[0]["jid"] for reply in replies]) * 2 * WAVE / JOBS
+            )
+        spent["lifecycle"] = sum(spent.values())
+        for size in SIZES:
+            _, jids = self.put_jobs()
+            cpu, _ = self.timed([self.words("queue.pop", "mail", "w-1", size) for _ in range(JOBS // size)])
+            spent[f"pop of {size}"] = cpu / size
+            self.completed(jids)
+        return spent
 
 
-def measure(engine: Engine, protocol: str, rounds: int) -> dict[str, dict[str, float]]:
-    """Medians of the rounds, the first dropped: subject → step → µs per job."""
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+def measure(engine: Engine, protocol: str, rounds: int) -> dict[str, list[dict[str, float]]]:
+    """The rounds of each subject, the first dropped: step → µs per job."""
+    found: dict[str, list[dict[str, float]]] = defaultdict(list)
     texts = {"holdfast": bundle(f"doors.{protocol}")}
     if REFERENCES[protocol].exists():
         texts["reference"] = REFERENCES[protocol].read_text()
@@ -79,11 +92,25 @@ def measure(engine: Engine, protocol: str, rounds: int) -> dict[str, dict[str, f
             for name, door in doors.items():
                 steps = door.round()
                 if number:
-                    for step in STEPS:
-                        found[name][step].append(steps[step])
-    return {
-        name: {step: statistics.median(cpu) for step, cpu in steps.items()} for name, steps in found.items()
-    }
+                    found[name].append(steps)
+    return found
+
+
+def row(what: str, step: str, found: dict[str, list[dict[str, float]]]) -> Row:
+    ours = [steps[step] for steps in found["holdfast"]]
+    cpu = statistics.median(ours)
+    if "reference" not in found:
+        return shown(what, cpu, "µs")
+    theirs = [steps[step] for steps in found["reference"]]
+    shares = sorted(one / other for one, other in zip(ours, theirs, strict=True))
+    beside = (
+        f"{cpu:.1f} µs, reference {statistics.median(theirs):.1f} µs; {shares[0]:.2f} to {shares[-1]:.2f}"
+    )
+    share = statistics.median(shares)
+    unit = "× reference"
+    return (
+        at_most(what, share, MOST, unit, beside) if step == "lifecycle" else shown(what, share, unit, beside)
+    )
 
 
 def run(quick: bool, say: Say) -> list[Row]:
@@ -92,13 +119,6 @@ def run(quick: bool, say: Say) -> list[Row]:
     for engine in engines:
         for protocol in REFERENCES if find_engine(engine) is not None else ():
             say(f"{engine} {protocol}")
-            found = measure(engine, protocol, 2 if quick else 10)
-            theirs = found.get("reference")
-            for step in STEPS:
-                what, ours = f"{engine}: {step} through the {protocol} door", found["holdfast"][step]
-                beside = f"reference {theirs[step]:.1f} µs" if theirs else ""
-                if theirs and step == "lifecycle":
-                    rows.append(at_most(what, ours, theirs[step] * SHARE[protocol], "µs", beside))
-                else:
-                    rows.append(shown(what, ours, "µs", beside))
+            found = measure(engine, protocol, 2 if quick else PAIRS)
+            rows += [row(f"{engine}: {step} through the {protocol} door", step, found) for step in STEPS]
     return rows
