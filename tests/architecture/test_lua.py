@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from source_tree import LUA, cycle_in, lua_files, lua_strings
 from test_plain_words import IN_TEXT, WORDS
 
+from holdfast.core.bundle import bundle
 from holdfast.core.sources import in_order, source
 
 KEY_LIKE = re.compile(r"^(?!ql:q:)[a-zA-Z]{1,2}:(?:[a-zA-Z]{1,2}:)*$|^:|hf:|ql:(?!q:)")
@@ -74,6 +76,12 @@ def test_the_core_asks_at_connect_about_every_command_that_it_uses() -> None:
     info = source("verbs.info")
     asked = set(re.findall(r'"([A-Z]+)"', info[info.index("local INNER") : info.index("local SHAPE")]))
     assert used - asked == set()
+
+
+@pytest.mark.parametrize("door", ["doors.reqless", "doors.qless", "doors.lib"])
+def test_the_modules_of_a_script_have_the_form_that_the_bundler_accepts(door: str) -> None:
+    """It raises CoreBroken with the module and what is wrong there: see the docstring of `core/bundle.py`."""
+    assert bundle(door)
 
 
 COMMENT_OR_STRING = re.compile(r"""(--[^\n]*)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""")
