@@ -144,6 +144,15 @@ function M.run() return { place("abc"), find("abc") } end
         "",
         [2, "found in abc"],
     ),
+    "a name that is bound in the same statement": (
+        """
+local max, greatest = 5, max
+local function sum(n) return n == 0 and 0 or n + sum(n - 1) end
+function M.run() return { max, greatest(1, 2), sum(4) } end
+""",
+        "",
+        [5, 2, 10],
+    ),
     "a local name that the module binds later": (
         """
 local function same(later)
@@ -252,6 +261,10 @@ REFUSED = {
     "the alias of a module": (
         'local one = require("nouns.two")\nlocal function one() end',
         "one is bound twice",
+    ),
+    "a name for a module that is bound": (
+        'local one = 1\nlocal one = require("nouns.two")',
+        "one has a call",
     ),
     "a part of nothing": ("function M.form.read() end", "M.form.read is bound twice, or no name"),
     "a global": ("one = 1", "has at its top level `one = 1`"),
