@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,7 @@ def test_a_client_of_ours_does_not_load_what_makes_scripts() -> None:
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
     prelude = sources.source("base.prelude")
 
     def bundled(door: str, **modules: str) -> str:
@@ -55,7 +55,6 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
         bundle.cache_clear()
         return bundle("doors.own")
 
-    monkeypatch.setattr(sources, "LUA", sources.LUA)
     yield bundled
     monkeypatch.undo()
     sources.source.cache_clear()
@@ -302,6 +301,10 @@ REFUSED = {
     "a changed member of a value": (
         "M.one = 1\nfunction M.up(k) M.one = 2 return M[k] end",
         "is used as a value",
+    ),
+    "a module that is not found": (
+        'local two = require("nouns.two") -- why\nfunction M.up() return { two } end',
+        "nouns.two:M is used as a value, and has no members",
     ),
     "a member without its name": ("function M.up(k, v) M[k] = v end", "is used as a value"),
     "all members": (

@@ -171,10 +171,10 @@ class _Core:
         """Return the statements that make a cell. A module that is used as a value makes its members one by one."""
         if cell.endswith(":M"):
             members = [member for member in self.bound if member.startswith(f"{cell}.")]
-            if not self.changed.isdisjoint([*members, cell]):
-                raise CoreBroken(f"{cell} is used as a value, and functions change its members")
-            tests = [f'elseif k == "{m[len(cell) + 1 :]}" then made = {self._used(m)}\n' for m in members]
-            find = f"function(M, k)\nlocal made\nif not k then\n{''.join(tests)}end\nM[k] = made\nreturn made\nend"
+            if not members or not self.changed.isdisjoint([*members, cell]):
+                raise CoreBroken(f"{cell} is used as a value, and has no members, or functions change them")
+            tests = [f'if k == "{m[len(cell) + 1 :]}" then made = {self._used(m)}\n' for m in members]
+            find = f"function(M, k)\nlocal made\n{'else'.join(tests)}end\nM[k] = made\nreturn made\nend"
             return f"made = setmetatable({{}}, {{ __index = {find} }})\n"
         (_, first), *parts = self.bound[cell]
         text, box = self._text(cell, first), "[1]" * (cell in self.changed)
