@@ -18,12 +18,12 @@ from holdfast import (
     Throttle,
     UsageError,
 )
+from holdfast.client.plans import stopped
 from holdfast.client.recurring import AsyncRecurringJob
 from holdfast.client.throttles import AsyncThrottle
 from holdfast.commands.views import ListSet
 from holdfast.testing import StoppedClock
 from holdfast.testing.clock import START_MS
-from holdfast.wire.plans import stopped
 
 
 class Sync:

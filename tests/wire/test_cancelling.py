@@ -2,7 +2,7 @@
 
 import random
 
-from holdfast.wire.cancelling import leaves_first
+from holdfast.client.cancelling import leaves_first
 
 
 def test_leaves_come_before_what_they_wait_for():

@@ -19,6 +19,7 @@ from holdfast.client.descriptors import (
     run_plan,
 )
 from holdfast.client.jobs.verbs import JobVerbs
+from holdfast.client.plans import all_counts, peeked_jobs, stopped
 from holdfast.client.put_options import NOTHING, QueuePuts
 from holdfast.client.recur_options import RecurMore, make_recur
 from holdfast.client.throttles import HIGHEST
@@ -57,7 +58,7 @@ from holdfast.settings import (
     check_text,
     check_whole,
 )
-from holdfast.wire.plans import Plan, Planner, all_counts, peeked_jobs, stopped
+from holdfast.wire.plans import Plan, Planner
 
 J = TypeVar("J", bound=JobVerbs)
 """The class of jobs of a client: `Job` or `AsyncJob`."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final, Generic, TypeVar, cast
 
+from holdfast.client.cancelling import cancel_jobs
 from holdfast.client.descriptors import (
     AnyClient,
     AsyncHandle,
@@ -17,6 +18,14 @@ from holdfast.client.explanation import Explanation, explained
 from holdfast.client.jobs.attributes import AttributesVerbs
 from holdfast.client.jobs.dependencies import Cancelling
 from holdfast.client.jobs.verbs import JobVerbs
+from holdfast.client.plans import (
+    all_failure_groups,
+    failed_counts,
+    failed_jobs,
+    found_jobs,
+    tracked_jobs,
+    unfailed,
+)
 from holdfast.client.stacks import LiveStack, ask_worker
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
@@ -36,17 +45,7 @@ from holdfast.settings import (
     check_page,
     check_whole,
 )
-from holdfast.wire.cancelling import cancel_jobs
-from holdfast.wire.plans import (
-    Plan,
-    Planner,
-    all_failure_groups,
-    failed_counts,
-    failed_jobs,
-    found_jobs,
-    tracked_jobs,
-    unfailed,
-)
+from holdfast.wire.plans import Plan, Planner
 
 J = TypeVar("J", bound=JobVerbs)
 """The class of jobs of a client: `Job` or `AsyncJob`."""

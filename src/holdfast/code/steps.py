@@ -58,41 +58,41 @@ async def _waited(step: object) -> object:
     return await step if isawaitable(step) else step
 
 
-def drive(flow: Generator[S, A, R], answer: Callable[[S], A]) -> R:
-    """Run `flow`: pass each step to `answer` and send the result back; an exception is raised at the `yield`."""
+def drive(steps: Generator[S, A, R], answer: Callable[[S], A]) -> R:
+    """Run `steps`: pass each step to `answer` and send the result back; an exception is raised at the `yield`."""
     try:
-        step = next(flow)
+        step = next(steps)
         while True:
             try:
                 result = answer(step)
             except BaseException as error:
-                step = flow.throw(error)
+                step = steps.throw(error)
             else:
-                step = flow.send(result)
+                step = steps.send(result)
     except StopIteration as end:
         value: R = end.value
         return value
 
 
-async def drive_async(flow: Generator[S, A, R], answer: Callable[[S], Awaitable[A]]) -> R:
-    """Run `flow` as `drive` does, awaiting each result of `answer`."""
+async def drive_async(steps: Generator[S, A, R], answer: Callable[[S], Awaitable[A]]) -> R:
+    """Run `steps` as `drive` does, awaiting each result of `answer`."""
     try:
-        step = next(flow)
+        step = next(steps)
     except StopIteration as end:
         value: R = end.value
         return value
-    return await _continue(flow, step, answer)
+    return await _continue(steps, step, answer)
 
 
-async def _continue(flow: Generator[S, A, R], step: S, answer: Callable[[S], Awaitable[A]]) -> R:
+async def _continue(steps: Generator[S, A, R], step: S, answer: Callable[[S], Awaitable[A]]) -> R:
     try:
         while True:
             try:
                 result = await answer(step)
             except BaseException as error:
-                step = flow.throw(error)
+                step = steps.throw(error)
             else:
-                step = flow.send(result)
+                step = steps.send(result)
     except StopIteration as end:
         value: R = end.value
         return value

@@ -5,11 +5,12 @@ from typing import Final
 
 import msgspec
 
+from holdfast.client.plans import found_jobs
 from holdfast.commands.admin import Info
 from holdfast.commands.dependencies import Dependents
 from holdfast.commands.job_rows import JobRow
 from holdfast.console.search import row_of
-from holdfast.wire.plans import Plan, Planner, found_jobs
+from holdfast.wire.plans import Plan, Planner
 
 MOST: Final = 5000
 """Jobs that are looked at for others that wait for them."""

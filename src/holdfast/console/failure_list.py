@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.client.plans import all_failure_groups, found_jobs
 from holdfast.code.failure import error_line
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.filter_values import Exact
@@ -13,7 +14,7 @@ from holdfast.console.job_queries import failed_queues
 from holdfast.console.queries import HOUR_MS, Page, checked_limit
 from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_seconds, check_whole
-from holdfast.wire.plans import Plan, Planner, all_failure_groups, found_jobs
+from holdfast.wire.plans import Plan, Planner
 
 SORTS: Final = ("name", "jobs", "first", "latest", "growth")
 MOST_BY_QUEUE: Final = 200

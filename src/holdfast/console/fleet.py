@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.client.descriptors import AnyClient, PlanMethod
 from holdfast.client.patterns import QueuePriorityPattern
+from holdfast.client.plans import counts_of
 from holdfast.client.queue_names import Fallbacks, divide_by_rules, is_plain, resolve_queue_names
 from holdfast.client.serving import takes, whole
 from holdfast.codecs import decode
@@ -19,7 +20,7 @@ from holdfast.console.queries import Page, all_workers, checked_limit, identifie
 from holdfast.errors import CodecError
 from holdfast.models import Counts
 from holdfast.settings import check_whole
-from holdfast.wire.plans import Plan, Planner, counts_of
+from holdfast.wire.plans import Plan, Planner
 
 MOST_ASKED: Final = 100
 """Of so many queues that a worker asks the counts are read."""

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.client.explanation import Explanation, explained
+from holdfast.client.plans import all_failure_groups
 from holdfast.code.failure import error_line
 from holdfast.codecs import decode
 from holdfast.commands.failures import FailureGroup
@@ -20,7 +21,7 @@ from holdfast.console.unknown import unknown
 from holdfast.errors import CodecError, JobNotFound
 from holdfast.models import HistoryEntry, JobFacts
 from holdfast.settings import MAX_BATCH, check_name, check_whole
-from holdfast.wire.plans import Plan, Planner, all_failure_groups
+from holdfast.wire.plans import Plan, Planner
 
 SAMPLE: Final = 200
 """How many of the newest jobs of a failure group are compared."""

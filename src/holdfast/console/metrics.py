@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from holdfast.client.plans import all_counts, all_failure_groups
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.queues import GetStats
 from holdfast.commands.views import Minutes, Tallies
@@ -18,7 +19,7 @@ from holdfast.console.overview import number_of
 from holdfast.console.queries import Throttle, all_workers, throttles
 from holdfast.console.store_health import StoreMemory, store_memory
 from holdfast.models import Counts, Stats
-from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
+from holdfast.wire.plans import Plan, Planner
 from holdfast.wire.shards import Shard
 
 MOST_QUEUES: Final = 200

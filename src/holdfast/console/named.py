@@ -8,6 +8,7 @@ from typing import Unpack
 import msgspec
 
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod, StepMethod
+from holdfast.client.plans import counts_of, found_jobs
 from holdfast.client.recur_options import Changes, make_recur, make_update
 from holdfast.client.stacks import PATIENCE, LiveStack, ask_worker
 from holdfast.client.workers import is_meant
@@ -43,7 +44,7 @@ from holdfast.settings import (
     check_throttle,
     check_whole,
 )
-from holdfast.wire.plans import Plan, Planner, counts_of, found_jobs
+from holdfast.wire.plans import Plan, Planner
 
 
 class RecurringDetail(msgspec.Struct, frozen=True):

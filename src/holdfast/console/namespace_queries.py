@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.client.plans import all_counts
 from holdfast.commands.admin import AuditLine, AuditList, ConfigGet, PatternFacts, Patterns, SettingsGet
 from holdfast.commands.attributes import Tags
 from holdfast.commands.operations import OperationGet, Operations
@@ -17,7 +18,7 @@ from holdfast.console.queries import Page, checked_limit
 from holdfast.console.snooze import KEY
 from holdfast.errors import UsageError, refusal
 from holdfast.settings import check_name, check_whole
-from holdfast.wire.plans import Plan, Planner, all_counts
+from holdfast.wire.plans import Plan, Planner
 
 # Recurring jobs, topics, tags.
 

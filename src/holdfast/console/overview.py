@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.client.plans import all_counts, all_failure_groups
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.views import ListSet
 from holdfast.commands.workers import WorkerFacts
@@ -18,7 +19,7 @@ from holdfast.errors import UnknownName, UsageError
 from holdfast.models import Counts
 from holdfast.settings import check_milliseconds
 from holdfast.text import counted, listed
-from holdfast.wire.plans import Plan, Planner, all_counts, all_failure_groups
+from holdfast.wire.plans import Plan, Planner
 from holdfast.wire.shards import Shard
 
 

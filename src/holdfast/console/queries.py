@@ -10,6 +10,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from holdfast.client.plans import all_counts, counts_of
 from holdfast.client.serving import names_in, takes
 from holdfast.commands.admin import Info, PatternFacts, Patterns
 from holdfast.commands.failures import START
@@ -31,7 +32,7 @@ from holdfast.console.unknown import unknown
 from holdfast.errors import UsageError
 from holdfast.models import Counts, Stats
 from holdfast.settings import MAX_BATCH, OWN_THROTTLE, check_name, check_throttle, check_whole
-from holdfast.wire.plans import Plan, Planner, all_counts, counts_of
+from holdfast.wire.plans import Plan, Planner
 
 T = TypeVar("T")
 HOUR_MS: Final = 3_600_000

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.client.plans import counts_of, failed_counts
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import Scan, ScanPage
@@ -18,7 +19,7 @@ from holdfast.errors import UsageError
 from holdfast.models import Counts, JobFacts
 from holdfast.settings import MAX_BATCH, check_name
 from holdfast.text import counted
-from holdfast.wire.plans import Plan, Planner, Step, counts_of, failed_counts
+from holdfast.wire.plans import Plan, Planner, Step
 
 QUEUE_STATES: Final = ("running", "stalled", "scheduled", "waiting", "throttled", "depends", "failed")
 """The states whose jobs each queue lists, in the order in which they are read."""

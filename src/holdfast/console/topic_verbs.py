@@ -3,6 +3,7 @@
 import msgspec
 
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod
+from holdfast.client.plans import in_slices
 from holdfast.client.topics.messages import body_of, epoch_ms, moment_of
 from holdfast.client.topics.topic import first, requeued, upto
 from holdfast.commands import Command
@@ -24,7 +25,7 @@ from holdfast.commands.views import Cursor, ListSet
 from holdfast.console.namespace_queries import Place
 from holdfast.console.unknown import unknown
 from holdfast.settings import MAX_BATCH, SHORTEST, check_milliseconds, check_name, check_names, check_whole
-from holdfast.wire.plans import Plan, Planner, in_slices
+from holdfast.wire.plans import Plan, Planner
 
 
 class TopicDetail(msgspec.Struct, frozen=True):

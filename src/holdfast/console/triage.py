@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Final
 
+from holdfast.client.plans import all_failure_groups
 from holdfast.client.queue_names import as_argument
 from holdfast.client.reasons import argument, silence
 from holdfast.commands.failures import FailureGroup
@@ -24,7 +25,7 @@ from holdfast.console.queries import Servers, servers_of
 from holdfast.models import Counts, JobFacts
 from holdfast.printable import one_line
 from holdfast.text import counted, short_clock, span
-from holdfast.wire.plans import Plan, Planner, all_failure_groups
+from holdfast.wire.plans import Plan, Planner
 
 _MINUTE, _DAY = 60_000, 86_400_000
 _LONG_ENDED: Final = 5 * _MINUTE

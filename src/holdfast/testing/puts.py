@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.client.aio import AsyncClient
 from holdfast.client.handles import Job
+from holdfast.client.plans import found_jobs
 from holdfast.client.sync import Client
 from holdfast.code.naming import klass_name
 from holdfast.code.registry import Registered, find
@@ -19,7 +20,7 @@ from holdfast.errors import CodecError, UsageError
 from holdfast.models import JobFacts, text
 from holdfast.testing.clock import check_client
 from holdfast.wire.exchange import exchange
-from holdfast.wire.plans import Plan, found_jobs
+from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
 
 SHOWN: Final = 20

@@ -35,7 +35,7 @@ from holdfast.work.queues.route import Route
 from holdfast.work.session import StoreSession
 
 T = TypeVar("T")
-Flow = Generator[JobFacts | Plan[object], Any, T]
+Performing = Generator[JobFacts | Plan[object], Any, T]
 Taken = tuple[JobFacts, StoreSession]
 """A job that was taken, and the session that reports its outcome."""
 
@@ -84,25 +84,25 @@ class Steps:
         self._known: Sequence[str] = ()
         self.resolver = _Noting(options, self._queues)
 
-    def one(self, raises: bool) -> Flow[Performed | None]:
+    def one(self, raises: bool) -> Performing[Performed | None]:
         """Perform one job. Returns None if none is ready."""
         self._known = ()
         return (yield from self._one(raises))
 
-    def _one(self, raises: bool) -> Flow[Performed | None]:
+    def _one(self, raises: bool) -> Performing[Performed | None]:
         taken = yield from self._take()
         if taken is None:
             return None
         return (yield from self._finish(*taken, raises))
 
-    def drain(self, raises: bool) -> Flow[list[Performed]]:
+    def drain(self, raises: bool) -> Performing[list[Performed]]:
         """Perform jobs until none is ready. Raises WorkError after too many jobs."""
         found: list[Performed] = []
         self._known = ()
         yield from self._drain(found, raises)
         return found
 
-    def nested(self, raises: bool) -> Flow[list[Performed]]:
+    def nested(self, raises: bool) -> Performing[list[Performed]]:
         """Drain inside a put, which may itself be inside a job."""
         depth = _depth.get()
         if depth == MAX_NESTED:
@@ -115,11 +115,11 @@ class Steps:
         finally:
             _depth.reset(before)
 
-    def run_for(self, span_ms: int, raises: bool) -> Flow[list[Performed]]:
+    def run_for(self, span_ms: int, raises: bool) -> Performing[list[Performed]]:
         """Move the clock by `span_ms` and perform what becomes due."""
         return (yield from self._until(self._stopped().now_ms + span_ms, raises))
 
-    def run_until(self, moment: datetime | float, raises: bool) -> Flow[list[Performed]]:
+    def run_until(self, moment: datetime | float, raises: bool) -> Performing[list[Performed]]:
         """Move the clock to `moment` and perform what becomes due. Raises UsageError if it has passed, or has no time zone."""
         clock = self._stopped()
         end_ms = round(moment_of("moment", moment) * 1000)
@@ -127,7 +127,7 @@ class Steps:
             raise UsageError(f"it is {clock.moment:%Y-%m-%d %H:%M:%S} UTC by this clock: {moment} has passed")
         return (yield from self._until(end_ms, raises))
 
-    def _until(self, end_ms: int, raises: bool) -> Flow[list[Performed]]:
+    def _until(self, end_ms: int, raises: bool) -> Performing[list[Performed]]:
         clock = self._stopped()
         found: list[Performed] = []
         self._known = ()
@@ -146,7 +146,7 @@ class Steps:
             )
         return self._clock
 
-    def _drain(self, found: list[Performed], raises: bool) -> Flow[None]:
+    def _drain(self, found: list[Performed], raises: bool) -> Performing[None]:
         while True:
             performed = yield from self._one(raises)
             if performed is None:
@@ -157,7 +157,7 @@ class Steps:
                     f"{self._max_jobs} jobs were performed and more are ready: does a job put itself?"
                 )
 
-    def _take(self) -> Flow[Taken | None]:
+    def _take(self) -> Performing[Taken | None]:
         """Take a job. If none is ready, note when the next one is due and return None.
 
         Each job has a session of its own: drains may go on side by side, and calls of one session follow each other.
@@ -178,7 +178,7 @@ class Steps:
                 return None
         raise WorkError("something is due in the store, and nothing is handed out")
 
-    def _finish(self, facts: JobFacts, session: StoreSession, raises: bool) -> Flow[Performed]:
+    def _finish(self, facts: JobFacts, session: StoreSession, raises: bool) -> Performing[Performed]:
         self._known = ()
         outcome: Outcome = yield facts
         error = self.resolver.raised.pop(facts.jid, None)

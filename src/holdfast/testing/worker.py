@@ -21,7 +21,7 @@ from holdfast.commands import Command
 from holdfast.errors import UsageError
 from holdfast.models import JobFacts
 from holdfast.testing.clock import StoppedClock, check_client, span
-from holdfast.testing.steps import MAX_NESTED, Flow, Performed, Steps, T
+from holdfast.testing.steps import MAX_NESTED, Performed, Performing, Steps, T
 from holdfast.wire.plans import AsyncRunner, Plan, Runner
 from holdfast.work.performing.outcome import Outcome
 from holdfast.work.performing.perform import Performer
@@ -134,10 +134,10 @@ class Awaiting:
 
 
 class FlowMethod(Generic[P, R]):
-    """A flow of steps as a method: blocking on a `Blocking` worker, awaited on an `Awaiting` one."""
+    """Steps as a method: blocking on a `Blocking` worker, awaited on an `Awaiting` one."""
 
-    def __init__(self, make: Callable[Concatenate[W, P], Flow[R]]) -> None:
-        self._make: Callable[Concatenate[Any, P], Flow[R]] = make
+    def __init__(self, make: Callable[Concatenate[W, P], Performing[R]]) -> None:
+        self._make: Callable[Concatenate[Any, P], Performing[R]] = make
         self.__doc__ = make.__doc__
 
     @overload
@@ -163,12 +163,12 @@ class WorkerVerbs:
     _steps: Steps
 
     @FlowMethod
-    def run_one(self, *, raises: bool = True) -> Flow[Performed | None]:
+    def run_one(self, *, raises: bool = True) -> Performing[Performed | None]:
         """Perform the next job that is ready; None if there is none. Raises JobFailed."""
         return self._steps.one(raises)
 
     @FlowMethod
-    def drain(self, *, raises: bool = True) -> Flow[list[Performed]]:
+    def drain(self, *, raises: bool = True) -> Performing[list[Performed]]:
         """Perform jobs until none is ready; delayed jobs stay. Returns what was performed.
 
         Raises JobFailed, WorkError after too many jobs.
@@ -184,12 +184,12 @@ class WorkerVerbs:
         minutes: float = 0,
         seconds: float = 0,
         raises: bool = True,
-    ) -> Flow[list[Performed]]:
+    ) -> Performing[list[Performed]]:
         """Move the clock by this time, and perform each job when it is due. Raises as `drain`, UsageError without a clock."""
         return self._steps.run_for(span(days, hours, minutes, seconds), raises)
 
     @FlowMethod
-    def run_until(self, moment: datetime | float, *, raises: bool = True) -> Flow[list[Performed]]:
+    def run_until(self, moment: datetime | float, *, raises: bool = True) -> Performing[list[Performed]]:
         """Move the clock to `moment`, a datetime with a time zone or epoch seconds, and perform each job when it is due.
 
         Raises as `run_for`.
@@ -259,7 +259,7 @@ class LocalWorker(Blocking, WorkerVerbs):
         self._async_client.link.drop()
         self._own.close()
 
-    def _drive(self, flow: Flow[T]) -> T:
+    def _drive(self, flow: Performing[T]) -> T:
         run = self._own.runner.run
         return drive(flow, lambda step: self._perform(step) if isinstance(step, JobFacts) else run(step))
 
@@ -282,7 +282,7 @@ class LocalWorker(Blocking, WorkerVerbs):
             return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
         return self._coroutines.run(coroutine, context=copy_context())
 
-    async def _drive_in_loop(self, flow: Flow[T]) -> T:
+    async def _drive_in_loop(self, flow: Performing[T]) -> T:
         async def result(step: JobFacts | Plan[object]) -> Any:
             if isinstance(step, JobFacts):
                 return await perform_in_task(self._performer, step, self._threads)
@@ -343,7 +343,7 @@ class AsyncLocalWorker(Awaiting, WorkerVerbs):
         self._plain.close()
         self._own.link.drop()
 
-    async def _drive(self, flow: Flow[T]) -> T:
+    async def _drive(self, flow: Performing[T]) -> T:
         async def result(step: JobFacts | Plan[object]) -> Any:
             if isinstance(step, JobFacts):
                 return await perform_in_task(self._performer, step, self._threads)

@@ -15,13 +15,14 @@ import msgspec
 
 from holdfast.client.descriptors import run_plan
 from holdfast.client.listener import AsyncListener
+from holdfast.client.plans import all_counts
 from holdfast.commands.admin import Watch
 from holdfast.commands.views import ListSet
 from holdfast.console.queries import all_workers
 from holdfast.errors import HoldfastError
 from holdfast.logs import logger
 from holdfast.web.places import AllTaken, Places
-from holdfast.wire.plans import Plan, Planner, all_counts
+from holdfast.wire.plans import Plan, Planner
 
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient

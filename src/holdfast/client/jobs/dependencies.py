@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any, Final, NamedTuple, Required, cast
 
 from holdfast.client.bulk import OnePut
+from holdfast.client.cancelling import cancel_jobs
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod
 from holdfast.client.jobs.callbacks import settling
 from holdfast.client.put_options import NOTHING, make_put
@@ -32,7 +33,6 @@ from holdfast.settings import (
     check_switch,
     jid_of,
 )
-from holdfast.wire.cancelling import cancel_jobs
 from holdfast.wire.plans import Plan, Planner
 
 MOST_BYTES: Final = 16 << 20

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any, Final
 
 from holdfast.client.descriptors import AnyClient, CommandMethod, Named, PlanMethod, PlanProperty, StepMethod
+from holdfast.client.plans import in_slices
 from holdfast.client.tables import listed
 from holdfast.client.topics.messages import body_of, epoch_ms
 from holdfast.client.topics.topic import make_release, make_reserve, requeued, upto
@@ -34,7 +35,7 @@ from holdfast.errors import UsageError
 from holdfast.models.job import text
 from holdfast.settings import SHORTEST, check_callable, check_name, check_seconds
 from holdfast.wire.exchange import final_error
-from holdfast.wire.plans import Call, ErrorReply, Plan, Planner, Replies, in_slices
+from holdfast.wire.plans import Call, ErrorReply, Plan, Planner, Replies
 from holdfast.wire.repeat import RetryTimer, send_until_done
 from holdfast.wire.shards import Shard
 

@@ -14,6 +14,7 @@ from holdfast.client.descriptors import (
     StepMethod,
     SyncHandle,
 )
+from holdfast.client.plans import in_slices
 from holdfast.client.tables import check_cursor, check_direction
 from holdfast.client.topics.messages import (
     AsyncItem,
@@ -45,7 +46,7 @@ from holdfast.commands.topics import (
 from holdfast.commands.views import OF_TOPICS, Cursor, Direction, ListSet
 from holdfast.errors import UsageError
 from holdfast.settings import MAX_BATCH, MAX_WHOLE, SHORTEST, check_milliseconds, check_name, check_whole
-from holdfast.wire.plans import Plan, Planner, in_slices
+from holdfast.wire.plans import Plan, Planner
 
 T = TypeVar("T")
 

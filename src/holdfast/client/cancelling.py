@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from holdfast.client.plans import TOO_MANY, in_slices
 from holdfast.commands.dependencies import Dependents
 from holdfast.commands.jobs import CancelBy
 from holdfast.errors import DependencyRefused, HoldfastError, Refused
 from holdfast.settings import MAX_BATCH
 from holdfast.wire.exchange import exchange_all
-from holdfast.wire.plans import TOO_MANY, Plan, Planner, in_slices
+from holdfast.wire.plans import Plan, Planner
 from holdfast.wire.shards import Shard
 
 TRIES: Final = 5
