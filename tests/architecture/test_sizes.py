@@ -2,6 +2,7 @@
 
 import ast
 
+from figures import importers, uses_of_any
 from source_tree import LUA, ROOT, lua_files, modules
 
 MODULES = list(modules().values())
@@ -19,6 +20,24 @@ def test_a_function_has_at_most_40_lines() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and code_lines(node) > 40
     ]
     assert too_long == []
+
+
+CEILINGS = {"packed by hand (fmt: skip)": 59, "modules with one importer": 113, "uses of Any": 1198}
+"""What there is today. It may shrink; whoever shrinks it lowers the number."""
+
+
+def test_what_makes_the_house_hard_to_read_does_not_grow() -> None:
+    found = modules()
+    counts = importers(found)
+    figures = (
+        sum(module.path.read_text().count("# fmt: skip") for module in MODULES),
+        sum(counts[name] == 1 for name in found),
+        uses_of_any(found),
+    )
+    above = {
+        what: figure for (what, most), figure in zip(CEILINGS.items(), figures, strict=True) if figure > most
+    }
+    assert above == {}
 
 
 def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
