@@ -37,6 +37,7 @@ def row(module: str) -> int:
     return ROWS[FACES.get(part, part)] if part else 7
 
 
+@pytest.mark.full
 def test_a_module_imports_only_from_its_own_row_and_below() -> None:
     upward = [
         (module.name, name)

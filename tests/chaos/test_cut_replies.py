@@ -103,6 +103,7 @@ def test_every_verb_has_a_case() -> None:
     assert set(CASES) == set(COMMANDS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("colour", COLOURS)
 @pytest.mark.parametrize("verb", sorted(COMMANDS))
 def test_a_call_that_was_cut_off_happens_once_and_answers_as_if_nothing_had_been(

@@ -49,6 +49,7 @@ def test_f1_a_job_whose_process_was_killed_is_granted_again_long_before_its_leas
     assert counted(ward, held) == ("complete", 2, 1)
 
 
+@pytest.mark.full
 @process_only
 def test_f1_a_job_whose_whole_worker_was_killed_is_granted_again_after_lease_and_grace(ward: Ward) -> None:
     short_leases(ward)
@@ -64,6 +65,7 @@ def test_f1_a_job_whose_whole_worker_was_killed_is_granted_again_after_lease_and
     assert counted(ward, held) == ("complete", 2, 1)
 
 
+@pytest.mark.full
 @slowly_in_process
 def test_f2_a_worker_frozen_for_lease_and_grace_is_refused_everywhere(ward: Ward) -> None:
     short_leases(ward, grace=0)
@@ -79,6 +81,7 @@ def test_f2_a_worker_frozen_for_lease_and_grace_is_refused_everywhere(ward: Ward
     other.complete()
 
 
+@pytest.mark.full
 @process_only
 def test_f3_a_worker_frozen_for_less_is_not_noticed_or_its_loss_is_and_its_result_is_taken(
     ward: Ward,
@@ -103,6 +106,7 @@ def test_f3_a_worker_frozen_for_less_is_not_noticed_or_its_loss_is_and_its_resul
     assert "timed-out" in [line["what"] for line in ward.job(held).history]
 
 
+@pytest.mark.full
 @process_only
 def test_f4_children_of_a_killed_supervisor_stop_and_their_leases_end(ward: Ward) -> None:
     short_leases(ward)
@@ -119,6 +123,7 @@ def test_f4_children_of_a_killed_supervisor_stop_and_their_leases_end(ward: Ward
     assert counted(ward, held)[1:] == (2, 1)
 
 
+@pytest.mark.full
 def test_f5_a_process_that_a_job_forked_shares_nothing_with_the_worker(ward: Ward) -> None:
     worker = ward.start()
     split = ward.hold("gate", "split")
@@ -130,6 +135,7 @@ def test_f5_a_process_that_a_job_forked_shares_nothing_with_the_worker(ward: War
     assert worker.lives
 
 
+@pytest.mark.full
 @asyncio_only
 def test_f6_a_job_that_hogs_its_process_keeps_its_lease_by_the_parent(ward: Ward) -> None:
     short_leases(ward, grace=0)
@@ -142,6 +148,7 @@ def test_f6_a_job_that_hogs_its_process_keeps_its_lease_by_the_parent(ward: Ward
     assert counted(ward, held) == ("complete", 1, 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fault", ["cut-reply", "cut-request"])
 def test_f7_and_f8_calls_of_a_worker_that_are_cut_off_have_happened_once(ward: Ward, fault: Any) -> None:
     worker = ward.start()
@@ -170,6 +177,7 @@ def black_hole(ward: Ward, seconds: float) -> None:
     assert ward.begun("gate") == 1
 
 
+@pytest.mark.full
 def test_f9_a_black_hole_is_recovered_from(ward: Ward) -> None:
     black_hole(ward, 1.5)
 
@@ -179,6 +187,7 @@ def test_f9_a_black_hole_of_half_a_minute_is_recovered_from(ward: Ward) -> None:
     black_hole(ward, 30.0)
 
 
+@pytest.mark.full
 @slowly_in_process
 def test_f10_over_a_slow_line_work_is_slower_correct_and_heartbeats_come_in_time(ward: Ward) -> None:
     ward.client.config["heartbeat"] = 3

@@ -138,6 +138,7 @@ def check(store: ScratchStore, made: Case, spoil: Any) -> None:
             assert is_readable(client), (made.__name__, spoilt)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_bad_names_are_refused(name: str, store: ScratchStore) -> None:
     bad = NAMES[name]
@@ -178,6 +179,7 @@ def test_odd_names_are_names(name: str, store: ScratchStore) -> None:
         assert client.queues.names == [odd]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("value", NUMBERS.values(), ids=list(NUMBERS))
 @pytest.mark.parametrize("place", [5, 6, 7], ids=["priority", "retries", "delay"])
 def test_absurd_numbers_are_refused(place: int, value: bytes, store: ScratchStore) -> None:
@@ -192,6 +194,7 @@ def test_absurd_numbers_are_refused(place: int, value: bytes, store: ScratchStor
         assert dump(client) == before
 
 
+@pytest.mark.full
 def test_more_than_512_jobs_in_one_call_are_too_many(store: ScratchStore) -> None:
     with in_stopped_time(store.url, a_namespace()) as client:
         client.run(CountQueues())
@@ -211,6 +214,7 @@ def test_more_than_512_jobs_in_one_call_are_too_many(store: ScratchStore) -> Non
         assert dump(client) == before
 
 
+@pytest.mark.full
 def test_data_above_64_mib_are_refused(store: ScratchStore) -> None:
     with in_stopped_time(store.url, a_namespace()) as client:
         client.run(CountQueues())
@@ -221,6 +225,7 @@ def test_data_above_64_mib_are_refused(store: ScratchStore) -> None:
         assert dump(client) == before
 
 
+@pytest.mark.full
 def test_a_message_of_many_letters_is_cut_between_letters(store: ScratchStore) -> None:
     with in_stopped_time(store.url, a_namespace()) as client:
         for start in ("", "a", "ab"):
@@ -234,6 +239,7 @@ def test_a_message_of_many_letters_is_cut_between_letters(store: ScratchStore) -
             assert "\ufffd" not in found.failure["message"] + str(found.history)
 
 
+@pytest.mark.full
 def test_a_setting_that_makes_no_sense_is_refused_and_pops_go_on(store: ScratchStore) -> None:
     with in_stopped_time(store.url, a_namespace()) as client:
         client.queues["q"].put("K")

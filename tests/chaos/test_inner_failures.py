@@ -121,6 +121,7 @@ def is_of_note(call: str, key: str) -> bool:
 NOTES_REFUSALS = ("complete", "complete_pop", "complete_x", "heartbeat")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", sorted(CASES))
 def test_what_fails_before_the_first_write_leaves_no_trace(verb: str, spied: ScratchStore) -> None:
     for made in CASES[verb]:

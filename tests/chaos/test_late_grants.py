@@ -18,6 +18,7 @@ from waiting import until
 SLOW = pytest.mark.full
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "pool", [pytest.param("process", marks=SLOW), "asyncio", pytest.param("serial", marks=SLOW)]
 )
@@ -53,6 +54,7 @@ def test_a_job_that_is_granted_while_its_worker_is_told_to_stop_goes_back_free(
         assert (job.state, job.losses, job.retries_left) == ("waiting", 0, job.original_retries)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", POOLS)
 def test_a_job_that_is_granted_to_a_worker_that_stops_goes_back_free_also_after_a_failure(
     pool: str, store: ScratchStore, proxy: Proxy, namespace: str, tmp_path: Path
@@ -71,6 +73,7 @@ def test_a_job_that_is_granted_to_a_worker_that_stops_goes_back_free_also_after_
         assert (job.state, job.losses, job.retries_left) == ("waiting", 0, job.original_retries)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("pool", "klass"), [("thread", "unwind_slowly"), ("asyncio", "aunwind_slowly")])
 def test_a_job_that_is_granted_to_a_child_that_is_ending_is_renewed_until_it_goes_back(
     pool: str, klass: str, store: ScratchStore, proxy: Proxy, namespace: str, tmp_path: Path

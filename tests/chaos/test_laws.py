@@ -104,11 +104,13 @@ BAD = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", GOOD)
 def test_a_good_history_breaks_no_law(name: str) -> None:
     assert broken(GOOD[name]) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("law", BAD)
 def test_a_bad_history_breaks_its_law(law: str) -> None:
     assert law in [sentence.split()[0] for sentence in broken(BAD[law])]
@@ -119,20 +121,24 @@ def test_a_job_that_never_ended_breaks_the_law_of_one_end() -> None:
     assert sentence.startswith("L7")
 
 
+@pytest.mark.full
 def test_an_execution_under_a_token_nobody_was_given_breaks_the_law_of_stale_hands() -> None:
     past = one_job(PUT, popped(110, 1), done(120, 1))
     past.begun.append(("j", 9))
     assert [sentence.split()[0] for sentence in broken(past)] == ["L6"]
 
 
+@pytest.mark.full
 def test_a_child_of_one_that_failed_must_not_be_granted() -> None:
     assert [sentence.split()[0] for sentence in broken(family(130, "granted"))] == ["L9"]
 
 
+@pytest.mark.full
 def test_an_occurrence_that_is_left_out_breaks_the_law_of_recurrences() -> None:
     assert "L13" in [sentence.split()[0] for sentence in broken(turns(100, 200))]
 
 
+@pytest.mark.full
 def test_a_slot_is_held_over_a_lost_lease() -> None:
     past = under_a_throttle(210)
     lines = [PUT, popped(110, 1), lost(200, 1), popped(220, 2, "bob"), done(230, 2, "bob")]

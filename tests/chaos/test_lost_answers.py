@@ -44,6 +44,7 @@ def rig(engine_store: ScratchStore, namespace: str) -> Iterator[Rig]:
         made.onlooker.close()
 
 
+@pytest.mark.full
 def test_a_put_is_one_put(rig):
     rig.cut("put")
     jid = rig.client.queues["mail"].put("K", {"n": 1})
@@ -51,17 +52,20 @@ def test_a_put_is_one_put(rig):
     assert len(rig.onlooker.queues["mail"]) == 1
 
 
+@pytest.mark.full
 def test_a_put_under_a_jid_of_ones_own_moves_nothing_twice(rig):
     rig.cut("put")
     rig.client.queues["mail"].put("K", {"n": 1}, jid="mine")
     assert [entry.what for entry in rig.look("mine").history] == ["put"]
 
 
+@pytest.mark.full
 def test_only_new_is_new_on_its_repeat(rig):
     rig.cut("put")
     assert rig.client.queues["mail"].put("K", {"n": 1}, jid="mine", only_new=True) == "mine"
 
 
+@pytest.mark.full
 def test_a_batch_of_puts_is_one_batch(rig):
     rig.cut("put")
     jids = rig.client.queues["mail"].put_many([("K", n) for n in range(50)])
@@ -69,6 +73,7 @@ def test_a_batch_of_puts_is_one_batch(rig):
     assert len(rig.onlooker.queues["mail"]) == 50
 
 
+@pytest.mark.full
 def test_a_pop_grants_the_same_job_under_the_same_token(rig):
     queue = rig.client.queues["mail"]
     queue.put_many([("K", n) for n in range(3)])
@@ -80,6 +85,7 @@ def test_a_pop_grants_the_same_job_under_the_same_token(rig):
     job.complete()
 
 
+@pytest.mark.full
 def test_a_completion_counts_once(rig):
     queue = rig.client.queues["mail"]
     queue.put("K")
@@ -114,6 +120,7 @@ def test_a_job_goes_on_once(rig):
     assert len(rig.onlooker.queues["next"]) == 1
 
 
+@pytest.mark.full
 def test_a_retry_costs_one(rig):
     queue = rig.client.queues["mail"]
     queue.put("K", retries=5)
@@ -123,6 +130,7 @@ def test_a_retry_costs_one(rig):
     assert rig.look(job.jid).remaining == 4
 
 
+@pytest.mark.full
 def test_a_failure_fails_once(rig):
     queue = rig.client.queues["mail"]
     queue.put("K")
@@ -141,12 +149,14 @@ def test_a_heartbeat_is_one_a_little_later(rig):
     assert job.heartbeat() * 1000 == pytest.approx(rig.look(job.jid).expires_ms)
 
 
+@pytest.mark.full
 def test_a_cancelled_job_was_there(rig):
     jid = rig.client.queues["mail"].put("K")
     rig.cut("cancel_by")
     assert rig.client.jobs.cancel(jid) == [True]
 
 
+@pytest.mark.full
 def test_a_move_moves_once(rig):
     jid = rig.client.queues["mail"].put("K")
     job = rig.client.jobs[jid]
@@ -155,6 +165,7 @@ def test_a_move_moves_once(rig):
     assert [entry.what for entry in rig.look(jid).history].count("put") == 2
 
 
+@pytest.mark.full
 def test_a_priority_is_set(rig):
     job = rig.client.jobs[rig.client.queues["mail"].put("K")]
     rig.cut("priority")
@@ -162,6 +173,7 @@ def test_a_priority_is_set(rig):
     assert rig.look(job.jid).priority == 7
 
 
+@pytest.mark.full
 def test_a_lease_taken_away_is_taken_once(rig):
     queue = rig.client.queues["mail"]
     queue.put("K")
@@ -171,6 +183,7 @@ def test_a_lease_taken_away_is_taken_once(rig):
     assert rig.look(job.jid).state == "stalled"
 
 
+@pytest.mark.full
 def test_what_a_dead_worker_held_is_given_back_once(rig):
     queue = rig.client.queues["mail"]
     queue.put("K", retries=5)
@@ -181,17 +194,20 @@ def test_what_a_dead_worker_held_is_given_back_once(rig):
     assert (again.jid, again.remaining, again.losses) == (facts.jid, 4, 1)
 
 
+@pytest.mark.full
 def test_a_pause_pauses(rig):
     rig.cut("pause")
     rig.client.queues["mail"].pause()
     assert rig.onlooker.queues["mail"].paused is True
 
 
+@pytest.mark.full
 def test_a_question_is_asked_again(rig):
     rig.cut("counts")
     assert rig.client.queues["mail"].counts["waiting"] == 0
 
 
+@pytest.mark.full
 def test_gathered_calls_each_get_their_own_answer(engine_store, namespace):
     async def story(url: str, proxy: Proxy) -> None:
         async with AsyncClient(url, namespace=namespace) as client:

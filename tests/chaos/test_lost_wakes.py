@@ -176,6 +176,7 @@ def hunt(layout: Layout, flavour: str, jobs: int, store: ScratchStore, namespace
         assert len(client.jobs.complete(0, rounds.put + 1)) == rounds.put
 
 
+@pytest.mark.full
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("layout", "flavour"),
@@ -250,6 +251,7 @@ async def leave_async(wake_up: AsyncWakeUp) -> None:
         await waiting
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("colour", ["sync", "async"])
 def test_no_token_is_given_to_a_bell_that_was_left(colour: str, engine_store: ScratchStore) -> None:
     with Client(engine_store.url) as client, asyncio.Runner() as loop, busy(engine_store):

@@ -191,6 +191,7 @@ def test_a_rate_is_kept_by_two_runs_of_which_the_first_is_stopped_by_another_pro
     assert seen[-1][0] >= 1
 
 
+@pytest.mark.full
 def test_two_operators_of_one_program_do_not_run_an_operation_together(fire: Fire) -> None:
     fire.fail(300)
     first = fire.console.start_operation(Spec(action="retry", filter="group:G"))
@@ -202,6 +203,7 @@ def test_two_operators_of_one_program_do_not_run_an_operation_together(fire: Fir
     assert (done.changed, done.refused) == (300, 0)
 
 
+@pytest.mark.full
 def test_an_operation_that_is_undone_twice_at_once_reports_what_was_undone_by_the_other(fire: Fire) -> None:
     fire.fail(300)
     done = fire.console.run_operation(fire.console.start_operation(Spec(action="retry", filter="group:G")))
@@ -213,6 +215,7 @@ def test_an_operation_that_is_undone_twice_at_once_reports_what_was_undone_by_th
         fire.console.undo_operation(done.id)
 
 
+@pytest.mark.full
 def test_jobs_that_two_operators_change_at_once_are_changed_by_one_of_them(fire: Fire) -> None:
     jids = fire.fail(200)
     results: list[list[tuple[str, object]]] = []

@@ -87,6 +87,7 @@ def test_callers_recover_after_a_black_hole_of_three(
     black_hole(speaker, proxy, store, namespace, 3.0)
 
 
+@pytest.mark.full
 def test_callers_recover_after_a_short_black_hole(
     speaker: MakeSpeaker, proxy: Proxy, store: ScratchStore, namespace: str
 ) -> None:
@@ -123,6 +124,7 @@ def connections_in(speaker: MakeSpeaker, proxy: Proxy, seconds: float) -> int:
     return len(proxy.accepted) - before
 
 
+@pytest.mark.full
 def test_a_caller_backs_off_from_a_store_that_hangs_up(speaker: MakeSpeaker, proxy: Proxy) -> None:
     assert 1 <= connections_in(speaker, proxy, 0.6) <= 9
 
@@ -135,6 +137,7 @@ def test_a_caller_knocks_about_once_a_second(speaker: MakeSpeaker, proxy: Proxy)
 # Slow answers.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fault", ["delay", "drip"])
 def test_slow_answers_are_answers(speaker: MakeSpeaker, proxy: Proxy, fault: Any) -> None:
     one = speaker(proxy.url)
@@ -148,6 +151,7 @@ def test_slow_answers_are_answers(speaker: MakeSpeaker, proxy: Proxy, fault: Any
     assert aim.hit.is_set()
 
 
+@pytest.mark.full
 def test_an_answer_that_drips_longer_than_the_timeout_is_asked_for_again(
     speaker: MakeSpeaker, proxy: Proxy
 ) -> None:
@@ -184,6 +188,7 @@ def some_jobs(store: ScratchStore, namespace: str, *jids: str, pop: int = 0) -> 
         return client.run(Pop("bee", ("q",), pop)) if pop else []
 
 
+@pytest.mark.full
 def test_a_pop_that_arrives_late_takes_nothing(
     speaker: MakeSpeaker, proxy: Proxy, store: ScratchStore, namespace: str
 ) -> None:
@@ -191,6 +196,7 @@ def test_a_pop_that_arrives_late_takes_nothing(
     straggle(speaker, proxy, store, namespace, Pop("bee", ("q",)), Pop("bee", ("q",)))
 
 
+@pytest.mark.full
 def test_a_pop_that_arrives_right_after_its_repeat_takes_nothing_more(
     speaker: MakeSpeaker, proxy: Proxy, store: ScratchStore, namespace: str
 ) -> None:
@@ -198,6 +204,7 @@ def test_a_pop_that_arrives_right_after_its_repeat_takes_nothing_more(
     straggle(speaker, proxy, store, namespace, Pop("bee", ("q",)))
 
 
+@pytest.mark.full
 def test_a_completion_and_pop_that_arrives_late_does_nothing(
     speaker: MakeSpeaker, proxy: Proxy, store: ScratchStore, namespace: str
 ) -> None:
@@ -206,6 +213,7 @@ def test_a_completion_and_pop_that_arrives_late_does_nothing(
     straggle(speaker, proxy, store, namespace, ended, Pop("bee", ("q",)))
 
 
+@pytest.mark.full
 def test_a_put_under_ones_own_jid_that_arrives_late_does_not_take_the_job_back(
     speaker: MakeSpeaker, proxy: Proxy, store: ScratchStore, namespace: str
 ) -> None:
@@ -213,6 +221,7 @@ def test_a_put_under_ones_own_jid_that_arrives_late_does_not_take_the_job_back(
     straggle(speaker, proxy, store, namespace, here, there)
 
 
+@pytest.mark.full
 def test_a_move_and_a_cancel_that_arrive_late_change_nothing(
     speaker: MakeSpeaker, proxy: Proxy, store: ScratchStore, namespace: str
 ) -> None:
@@ -222,6 +231,7 @@ def test_a_move_and_a_cancel_that_arrive_late_change_nothing(
     straggle(speaker, proxy, store, namespace, Cancel(("a1",)), again)
 
 
+@pytest.mark.full
 def test_a_completion_that_arrives_when_the_job_runs_elsewhere_is_refused(
     speaker: MakeSpeaker, proxy: Proxy, store: ScratchStore, namespace: str
 ) -> None:
@@ -240,6 +250,7 @@ def test_a_completion_that_arrives_when_the_job_runs_elsewhere_is_refused(
 # "Not now": the store answers, and nothing is applied.
 
 
+@pytest.mark.full
 @redis_when_slow
 def test_a_busy_store_is_waited_for(speaker: MakeSpeaker, own_store: ScratchStore) -> None:
     one = speaker(own_store.url)
@@ -249,6 +260,7 @@ def test_a_busy_store_is_waited_for(speaker: MakeSpeaker, own_store: ScratchStor
         assert not is_busy(own_store)
 
 
+@pytest.mark.full
 @redis_when_slow
 def test_a_store_that_stays_busy_is_given_up_and_nothing_was_applied(
     speaker: MakeSpeaker, own_store: ScratchStore
@@ -260,6 +272,7 @@ def test_a_store_that_stays_busy_is_given_up_and_nothing_was_applied(
     assert one.run(JobGet(("a1",))) == [None]
 
 
+@pytest.mark.full
 @redis_when_slow
 def test_a_store_that_loads_its_data_is_waited_for(speaker: MakeSpeaker, own_store: ScratchStore) -> None:
     with ScratchStore(own_store.engine, "process", settings=WRITTEN_AT_ONCE) as own:
@@ -274,6 +287,7 @@ def test_a_store_that_loads_its_data_is_waited_for(speaker: MakeSpeaker, own_sto
         assert monotonic() - begun > 0.1
 
 
+@pytest.mark.full
 @redis_when_slow
 def test_a_full_store_refuses_work_at_once_and_can_be_drained(
     speaker: MakeSpeaker, own_store: ScratchStore
@@ -295,6 +309,7 @@ def test_a_full_store_refuses_work_at_once_and_can_be_drained(
     assert one.run(Put("q", "K", jid="more")) == "more"
 
 
+@pytest.mark.full
 @redis_when_slow
 def test_a_replica_is_waited_for_until_it_may_be_written(
     speaker: MakeSpeaker, own_store: ScratchStore
@@ -307,6 +322,7 @@ def test_a_replica_is_waited_for_until_it_may_be_written(
     assert len(one.run(Pop("bee", ("q",), 5))) == 2
 
 
+@pytest.mark.full
 @redis_when_slow
 def test_a_store_that_stays_a_replica_is_unwell(speaker: MakeSpeaker, own_store: ScratchStore) -> None:
     one = speaker(own_store.url, deadline=0.2)
@@ -320,6 +336,7 @@ def test_a_store_that_stays_a_replica_is_unwell(speaker: MakeSpeaker, own_store:
 # Emptied behind the caller's back.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words", [("FUNCTION", "FLUSH"), ("FUNCTION", "DELETE", NAME)], ids=["flush", "delete"]
 )
@@ -337,6 +354,7 @@ def test_a_library_that_vanished_is_loaded_again(
     assert one.run(ConfigGet(("heartbeat",))) == {"heartbeat": "30"}
 
 
+@pytest.mark.full
 @redis_when_slow
 def test_a_store_that_was_emptied_gets_its_root_again(speaker: MakeSpeaker, own_store: ScratchStore) -> None:
     one = speaker(own_store.url)
@@ -352,6 +370,7 @@ def test_a_store_that_was_emptied_gets_its_root_again(speaker: MakeSpeaker, own_
         assert job.jid == "a1"
 
 
+@pytest.mark.full
 @redis_when_slow
 def test_many_callers_find_an_emptied_store_at_once(own_store: ScratchStore, namespace: str) -> None:
     with Client(own_store.url, namespace=namespace) as client:

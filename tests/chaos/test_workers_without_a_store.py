@@ -53,6 +53,7 @@ def test_a_store_that_was_away_gets_what_was_done_meanwhile_and_is_worked_for_at
         ward.until_done(ward.put())
 
 
+@pytest.mark.full
 def test_what_was_lost_while_the_store_was_away_is_dropped_with_a_warning(ward: Ward) -> None:
     ward.client.config["heartbeat"], ward.client.config["grace-period"] = 1, 0
     worker = ward.start()
@@ -69,6 +70,7 @@ def test_what_was_lost_while_the_store_was_away_is_dropped_with_a_warning(ward: 
     other.complete()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "ward", ["asyncio", *(pytest.param(pool, marks=pytest.mark.full) for pool in SEATED)], indirect=True
 )
@@ -100,6 +102,7 @@ def knocks(ward: Ward, seconds: float) -> int:
     return count
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ward", ["asyncio"], indirect=True)
 def test_a_worker_knocks_now_and_then(ward: Ward) -> None:
     assert knocks(ward, 2.0) <= 2 * 7
@@ -110,6 +113,7 @@ def test_a_worker_knocks_about_once_a_second_for_each_process_through_half_a_min
     assert knocks(ward, 30.0) <= (1 if ward.pool == "serial" else 2) * 31
 
 
+@pytest.mark.full
 @two_pools
 def test_a_busy_store_is_waited_for_and_a_full_one_is_drained(ward: Ward) -> None:
     worker = ward.start()

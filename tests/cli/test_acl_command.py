@@ -19,6 +19,7 @@ def piped(text: bytes, *words: str) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(command, input=text, capture_output=True, timeout=60, check=False)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("role", ROLES)
 def test_the_rules_are_one_command_that_gives_no_access_to_other_namespaces(role: str) -> None:
     printed = holdfast("acl", role, "--namespace", "shop", "--user", "mail.7")
@@ -30,6 +31,7 @@ def test_the_rules_are_one_command_that_gives_no_access_to_other_namespaces(role
     assert json.loads(holdfast("acl", role, "--namespace", "shop", "--json").stdout)["rules"] == words[3:]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("role", ROLES)
 def test_the_functions_of_a_role_exist(role: str) -> None:
     assert set(ROLES[role].functions or ()) <= set(COMMANDS)
@@ -43,6 +45,7 @@ def test_a_password_is_read_from_standard_input_and_printed_only_as_a_digest() -
     assert b"one" not in printed.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "text", "why"),
     [
@@ -70,6 +73,7 @@ def test_an_unknown_role_is_refused_with_those_that_there_are() -> None:
     assert all(role in refused.stderr for role in ROLES)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("engine", ["valkey", "redis"])
 def test_rules_without_a_password_keep_the_passwords_of_a_user_and_replace_its_rights(engine: Engine) -> None:
     if find_engine(engine) is None:

@@ -242,6 +242,7 @@ def test_a_stuck_throttle_is_widened_and_slots_left_behind_are_released(
     assert night.finding("throttles")[0] == "ok"
 
 
+@pytest.mark.full
 def test_a_dead_worker_loses_its_jobs_at_once_by_one_command(
     night: Night, client: Client, stopped: StoppedClock
 ) -> None:
@@ -265,6 +266,7 @@ def test_a_dead_worker_loses_its_jobs_at_once_by_one_command(
     night.types("workers", "forget", "crew")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [300, pytest.param(50_000, marks=pytest.mark.full)])
 def test_a_bad_deploy_is_tried_by_one_job_before_the_others(night: Night, client: Client, count: int) -> None:
     fill(client, "mail", "shop.Deploy", count)
@@ -296,6 +298,7 @@ def test_a_bad_deploy_is_tried_by_one_job_before_the_others(night: Night, client
     assert "bulk retry" in night.types("audit")
 
 
+@pytest.mark.full
 def test_a_recurrence_gone_wild_is_paused_and_its_jobs_purged(
     night: Night, client: Client, stopped: StoppedClock
 ) -> None:
@@ -319,6 +322,7 @@ def test_a_recurrence_gone_wild_is_paused_and_its_jobs_purged(
     assert night.reads("queues", "show", "reports")["counts"]["waiting"] == 0
 
 
+@pytest.mark.full
 def test_a_full_store_is_purged(tmp_path: Path) -> None:
     limits = {"maxmemory": "16mb", "maxmemory-policy": "noeviction"}
     with ScratchStore("valkey", settings=limits) as store, Client(store.url) as client:
@@ -343,6 +347,7 @@ def test_a_full_store_is_purged(tmp_path: Path) -> None:
         night.types("put", "shop.Send", "--klass", "-q", "mail")
 
 
+@pytest.mark.full
 def test_of_two_versions_the_older_workers_are_made_quiet(night: Night, client: Client) -> None:
     for name, version in (("old-0", "0.1.9"), ("new-0", "0.2.0"), ("new-1", "0.2.0")):
         client.run(WorkerSeen(name, {"queues": '["mail"]', "version": version}))
@@ -356,6 +361,7 @@ def test_of_two_versions_the_older_workers_are_made_quiet(night: Night, client: 
     assert night.finding("worker versions")[0] == "ok"
 
 
+@pytest.mark.full
 def test_a_slow_store_is_named_within_seconds(tmp_path: Path) -> None:
     with ScratchStore("valkey") as store, Client(store.url) as client:
         night = Night(tmp_path, store.url, "default")
@@ -383,6 +389,7 @@ def test_a_slow_store_is_named_within_seconds(tmp_path: Path) -> None:
         assert night.finding("slow log")[0] == "ok"
 
 
+@pytest.mark.full
 def test_a_job_that_nobody_knows_waits_for_a_worker_with_its_code(night: Night) -> None:
     jid = night.types("put", "ghosts.haunt", "-q", "mail", "--arg", "7").strip()
     night.works("--path", str(night.here))

@@ -128,6 +128,7 @@ def test_a_bucket_of_a_histogram_is_named_by_where_it_begins(place: int, name: s
     assert [line[:6].strip() for line in histogram(buckets)] == [name]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words",
     [

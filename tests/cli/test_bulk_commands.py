@@ -69,6 +69,7 @@ def test_a_filter_is_tried_dry_first_and_asks(client: Client, place: tuple[str, 
     assert client.queues["mail"].counts["waiting"] == 14
 
 
+@pytest.mark.full
 def test_what_was_done_is_reported_and_undone(client: Client, place: tuple[str, ...]) -> None:
     fail(client, "mail", 3)
     said = holdfast("jobs", "retry", "--filter", "state:failed", "--yes", *place)
@@ -85,6 +86,7 @@ def test_what_was_done_is_reported_and_undone(client: Client, place: tuple[str, 
     assert (said.returncode, "cannot be undone" in said.stderr) == (1, True)
 
 
+@pytest.mark.full
 def test_jobs_that_refuse_are_named_with_their_reasons(client: Client, place: tuple[str, ...]) -> None:
     fail(client, "a", 1)
     jid = client.queues["a"].put("K", tags=["vip"])
@@ -110,6 +112,7 @@ def test_more_than_a_thousand_jobs_are_cancelled_after_their_number_was_typed(
         assert client.queues["mail"].counts["waiting"] == left
 
 
+@pytest.mark.full
 def test_an_operation_is_stopped_by_ctrl_c_and_continued(client: Client, place: tuple[str, ...]) -> None:
     fail(client, "mail", 6)
     with Terminal(
@@ -129,6 +132,7 @@ def test_an_operation_is_stopped_by_ctrl_c_and_continued(client: Client, place: 
     assert (said.returncode, said.stderr) == (1, f"holdfast: operation {found['id']} is done\n")
 
 
+@pytest.mark.full
 def test_an_operation_of_another_program_is_stopped(client: Client, place: tuple[str, ...]) -> None:
     fail(client, "mail", 3)
     console = Console(client, "ada")
@@ -143,6 +147,7 @@ def test_an_operation_of_another_program_is_stopped(client: Client, place: tuple
     assert "ada" in holdfast("operations", *place).stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("rows", "columns"), [(24, 80), (50, 200)])
 def test_every_line_fits_the_terminal_and_ids_are_whole(
     client: Client, place: tuple[str, ...], rows: int, columns: int

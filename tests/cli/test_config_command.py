@@ -34,6 +34,7 @@ def config(url: str, namespace: str, capsys: pytest.CaptureFixture[str]) -> Stor
     return StoreMessage(url, namespace, capsys)
 
 
+@pytest.mark.full
 def test_dump_prints_all_settings_as_pretty_json(config: StoreMessage, client: Client) -> None:
     client.config["mine"] = "text"
     found = config.json("dump")
@@ -43,6 +44,7 @@ def test_dump_prints_all_settings_as_pretty_json(config: StoreMessage, client: C
     assert config.out.count("\n") == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "text", ["007", "1e3", "1.50", "inf", "nan", "true", "", "-3", "0.5", '{"a": 1}', "é\n"]
 )
@@ -59,6 +61,7 @@ def test_what_was_dumped_and_loaded_is_what_it_was(
     assert client.config.all == before
 
 
+@pytest.mark.full
 def test_load_sets_what_the_file_has_and_keeps_the_rest(
     config: StoreMessage, client: Client, tmp_path: Path
 ) -> None:
@@ -74,6 +77,7 @@ def test_load_sets_what_the_file_has_and_keeps_the_rest(
     )
 
 
+@pytest.mark.full
 def test_load_with_clear_returns_the_rest_to_its_defaults(
     config: StoreMessage, client: Client, tmp_path: Path
 ) -> None:
@@ -91,6 +95,7 @@ def test_load_with_clear_returns_the_rest_to_its_defaults(
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("text", "word"),
     [
@@ -123,6 +128,7 @@ def test_a_file_that_is_missing_or_no_text_is_said(config: StoreMessage, tmp_pat
     assert "not text" in config.err
 
 
+@pytest.mark.full
 def test_one_setting_is_set_shown_and_unset(config: StoreMessage) -> None:
     assert config("get", "mine") == 1
     assert "mine is not set" in config.err
@@ -155,12 +161,14 @@ def test_a_store_that_is_away_is_one_sentence(tmp_path: Path, capsys: pytest.Cap
     assert "database number" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_name_that_is_nearly_that_of_a_setting_is_kept_and_warned_of(url: str, namespace: str) -> None:
     done = command_line.holdfast("config", "set", "heartbaet", "3", "--url", url, "--namespace", namespace)
     assert (done.returncode, done.stdout) == (0, "heartbaet is 3\n")
     assert "did you mean 'heartbeat'?" in done.stderr
 
 
+@pytest.mark.full
 def test_a_setting_of_the_namespace_is_read_as_it_was_written(config: StoreMessage) -> None:
     assert config.json("get", "unknown-for", "--json")["value"] == 600
     assert config("set", "unknown-for", "300") == 0

@@ -55,6 +55,7 @@ def test_every_job_is_done_although_a_worker_was_killed_and_it_works_a_second_ti
     assert not (tmp_path / "store" / "demo").exists()
 
 
+@pytest.mark.full
 def test_of_a_single_file_a_worker_is_killed_too_and_what_is_kept_is_named(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "module.py").write_text("x = 1\n")
@@ -84,6 +85,7 @@ def test_of_a_single_file_a_worker_is_killed_too_and_what_is_kept_is_named(tmp_p
     embedded.stop(tmp_path / "store")
 
 
+@pytest.mark.full
 def test_a_directory_that_cannot_be_used_is_named_and_the_exit_code_is_2(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file.py").write_text("")

@@ -62,6 +62,7 @@ def raw(store: ScratchStore) -> redis.Redis:
     return redis.Redis(unix_socket_path=str(store.socket_path))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("engine", ["valkey", "redis"])
 def test_a_fresh_store_is_left_as_it_is(engine: Engine) -> None:
     if find_engine(engine) is None:
@@ -82,6 +83,7 @@ def test_a_fresh_store_is_left_as_it_is(engine: Engine) -> None:
         assert admin.dbsize() == 0
 
 
+@pytest.mark.full
 def test_a_namespace_without_trouble_has_nothing_to_warn_of(
     store: ScratchStore, client: Client, place: tuple[str, ...]
 ) -> None:
@@ -99,6 +101,7 @@ def test_a_namespace_without_trouble_has_nothing_to_warn_of(
     assert found["queues"]["text"] == "1 queue with 1 waiting and 0 leased jobs, 1 worker."
 
 
+@pytest.mark.full
 def test_what_is_stuck_is_found_and_named(
     store: ScratchStore, client: Client, place: tuple[str, ...]
 ) -> None:
@@ -209,6 +212,7 @@ def test_an_async_client_examines_too(aclient: AsyncClient) -> None:
     assert report.findings[-1].text == "Not checked: --keys is 0."
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("role", "not_checked"),
     [
@@ -243,6 +247,7 @@ def test_what_a_user_may_not_look_at_is_a_finding(role: str, not_checked: set[st
         assert "Not checked" in found["core"]["text"]
 
 
+@pytest.mark.full
 def test_slow_calls_of_ours_are_named_without_their_arguments(
     store: ScratchStore, client: Client, place: tuple[str, ...]
 ) -> None:
@@ -304,6 +309,7 @@ def test_the_store_is_judged_by_what_it_reports(finding: Any, verdict: str, word
     assert finding.remedy or verdict == "ok"
 
 
+@pytest.mark.full
 def test_another_core_in_the_store_is_named(place: tuple[str, ...]) -> None:
     ours = library()
     with ScratchStore("valkey") as store, raw(store) as admin:
@@ -316,6 +322,7 @@ def test_another_core_in_the_store_is_named(place: tuple[str, ...]) -> None:
         assert "hf1_info" in str(admin.function_list())
 
 
+@pytest.mark.full
 def test_a_store_that_does_not_respond_has_an_exit_code_of_its_own() -> None:
     gone = holdfast("doctor", "--url", "unix:///nowhere.sock", "--wait", "0.1")
     assert (gone.returncode, gone.stderr.count("\n"), gone.stdout) == (3, 1, "")

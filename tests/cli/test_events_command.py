@@ -70,6 +70,7 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, list[str], str]:
     return process.returncode, out.splitlines(), err
 
 
+@pytest.mark.full
 def test_changes_are_lines_with_the_state_of_the_job_and_the_queue(client: Client, follow: Start) -> None:
     jid = client.queues["mail"].put("shop.Order", priority=1)
     client.queues["mail"].put("shop.Other")
@@ -101,6 +102,7 @@ def test_a_job_is_followed_through_its_life(client: Client, follow: Start) -> No
     assert line_of(following.stdout).endswith(f"Z job {jid} changed\n")
 
 
+@pytest.mark.full
 def test_queues_are_followed_by_name_or_pattern(client: Client, follow: Start) -> None:
     following = follow("-q", "mail-*", "-q", "slow", "--json")
     client.queues["other"].put("shop.Order")
@@ -116,6 +118,7 @@ def test_queues_are_followed_by_name_or_pattern(client: Client, follow: Start) -
     assert ended(following) == (0, [], "")
 
 
+@pytest.mark.full
 def test_tracked_jobs_are_followed_by_their_events_alone(client: Client, follow: Start) -> None:
     following = follow("--tracked", "--json")
     queue = client.queues["mail"]
@@ -143,6 +146,7 @@ def test_an_event_of_a_tracked_job_is_one_line_with_its_change(client: Client, f
         assert json.loads(line_of(following.stdout))["event"] == event
 
 
+@pytest.mark.full
 def test_it_ends_after_a_time_or_a_number_of_lines(client: Client, follow: Start) -> None:
     assert ended(follow("--for", "0.1")) == (0, [], "")
     assert ended(follow("--for", "0.1", "--count", "1"))[0] == 1
@@ -162,6 +166,7 @@ def test_many_changes_at_once_are_all_named(client: Client, follow: Start) -> No
     assert all("state" in row for row in rows if row["kind"] == "job")
 
 
+@pytest.mark.full
 def test_it_ends_when_nobody_reads_its_output_any_more(follow: Start) -> None:
     following = follow()
     assert following.stdout is not None
@@ -188,6 +193,7 @@ def test_ctrl_c_on_a_terminal_ends_it_cleanly(client: Client, follow: Start) -> 
     assert following.stderr.read() == ""
 
 
+@pytest.mark.full
 def test_hostile_names_stay_printable(client: Client, follow: Start) -> None:
     following = follow("--count", "2")
     client.queues["a\u202eb"].put("K\u2066L")
@@ -195,6 +201,7 @@ def test_hostile_names_stay_printable(client: Client, follow: Start) -> None:
     assert all(line.isprintable() for line in lines)
 
 
+@pytest.mark.full
 def test_a_user_who_may_only_read_follows_tracked_jobs() -> None:
     with ScratchStore("valkey", tcp=True) as guarded, Client(guarded.url, namespace="shop") as client:
         jid = client.queues["mail"].put("shop.Order")
@@ -223,6 +230,7 @@ def test_a_user_who_may_only_read_follows_tracked_jobs() -> None:
             assert ended(following)[0] == 0
 
 
+@pytest.mark.full
 def test_an_outage_is_reported_once_and_following_goes_on_after_it(client: Client) -> None:
     with ScratchStore("valkey") as shaky, Client(shaky.url, namespace="shop") as own:
         own.queues["mail"].put("K")
@@ -241,6 +249,7 @@ def test_an_outage_is_reported_once_and_following_goes_on_after_it(client: Clien
             assert ended(following)[0] == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -30,6 +30,7 @@ def failures(client: Client) -> Client:
     return client
 
 
+@pytest.mark.full
 def test_groups_are_listed_with_their_queues(failures: Client, place: tuple[str, ...]) -> None:
     for words in (("failed",), ("failed", "list")):
         said = holdfast(*words, *place)
@@ -58,6 +59,7 @@ def test_a_terminal_shows_the_trend(
     assert len(text.splitlines()) == 4
 
 
+@pytest.mark.full
 def test_a_group_is_shown_with_what_its_jobs_share(failures: Client, place: tuple[str, ...]) -> None:
     said = holdfast("failed", "show", "mail-ValueError", *place)
     assert said.returncode == 0
@@ -72,6 +74,7 @@ def test_a_group_is_shown_with_what_its_jobs_share(failures: Client, place: tupl
     assert (said.returncode, said.stderr) == (1, 'holdfast: there is no failure group "nope"\n')
 
 
+@pytest.mark.full
 def test_a_group_is_retried_whatever_its_name(failures: Client, place: tuple[str, ...]) -> None:
     said = holdfast("failed", "retry", "mail-ValueError", "--count", "1", *place)
     assert (said.returncode, said.stdout.count("retried")) == (0, 1)
@@ -84,6 +87,7 @@ def test_a_group_is_retried_whatever_its_name(failures: Client, place: tuple[str
         assert holdfast("failed", *words, *place).returncode == 2
 
 
+@pytest.mark.full
 def test_some_of_a_group_are_retried_at_a_rate(failures: Client, place: tuple[str, ...]) -> None:
     words = ("failed", "retry", "mail-ValueError", "--count", "2", *place)
     assert holdfast(*words, "--dry-run").stdout.startswith("2 jobs to retry")
@@ -104,6 +108,7 @@ def test_data_that_are_too_deep_to_be_read_keep_nothing_from_being_shown(
     )
 
 
+@pytest.mark.full
 def test_a_group_is_cancelled(failures: Client, place: tuple[str, ...]) -> None:
     said = holdfast("failed", "cancel", "mail-ValueError", "--dry-run", *place)
     assert said.stdout.startswith("3 jobs to cancel")
@@ -134,6 +139,7 @@ def test_a_probe_retries_one_and_then_asks(failures: Client, place: tuple[str, .
     assert failures.queues["mail"].counts["failed"] == (2 if ends_well else 3)
 
 
+@pytest.mark.full
 def test_a_probe_that_does_not_end_is_reported(failures: Client, place: tuple[str, ...]) -> None:
     words = ("failed", "retry", "mail-ValueError", "--probe", "--yes", "--timeout", "0.5")
     said = holdfast(*words, *place)

@@ -58,6 +58,7 @@ def read(page: Path, directory: Path, store: Path) -> str:
     return ended.stderr if ended.returncode else ""
 
 
+@pytest.mark.full
 def test_all_pages_can_be_followed_one_after_the_other_on_one_store(tmp_path: Path) -> None:
     store = tmp_path / "store"
     try:
@@ -69,6 +70,7 @@ def test_all_pages_can_be_followed_one_after_the_other_on_one_store(tmp_path: Pa
         embedded.stop(store)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -83,6 +85,7 @@ def test_a_page_that_shows_something_else_cannot_be_followed(text: str, said: st
     assert said in read(tmp_path / "page.md", tmp_path / "project", tmp_path / "store")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for file, place in links_of(page):
@@ -126,11 +129,13 @@ def test_the_sub_commands_and_options_that_a_page_shows_exist(page: Path) -> Non
     assert [wrong for line in lines if (wrong := mistake(line))] == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("first", [README, START], ids=lambda page: page.stem)
 def test_the_first_pages_lead_to_every_page_of_the_guide(first: Path) -> None:
     assert set(GUIDE) <= {file for file, _ in links_of(first)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("given", "said"), [("wroker", "No such command 'wroker'. Did you mean 'worker'?"), ("xyz", "'xyz'.")]
 )

@@ -30,6 +30,7 @@ def test_nothing_that_steers_a_terminal_comes_through(make) -> None:
         assert not any(line.startswith(FORGED[:10]) for line in make(EVIL).splitlines())
 
 
+@pytest.mark.full
 def test_json_means_the_same_when_it_is_made_safe() -> None:
     for said in ({"message": EVIL + "\U000e0001\ud800", "ok": "漢字"}, ["plain"]):
         for indent in (None, 2):
@@ -51,6 +52,7 @@ def test_a_log_line_cannot_forge_another_and_a_traceback_stays_readable() -> Non
     assert not steers(first + "".join(others))
 
 
+@pytest.mark.full
 def test_commands_show_what_jobs_and_workers_said_without_obeying_it(
     client: Client, url: str, namespace: str
 ) -> None:
@@ -68,6 +70,7 @@ def test_commands_show_what_jobs_and_workers_said_without_obeying_it(
         assert not steers(one.stdout + one.stderr), one.args
 
 
+@pytest.mark.full
 def test_a_worker_logs_what_a_job_says_without_obeying_it(
     client: Client, url: str, namespace: str, tmp_path: Path
 ) -> None:

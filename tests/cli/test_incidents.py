@@ -175,6 +175,7 @@ def test_a_bad_deploy_is_seen_with_its_largest_group_first(night: Night, client:
     until(lambda: client.queues["mail"].counts["failed"] == 47, "the others stay", 60.0)
 
 
+@pytest.mark.full
 def test_of_four_queues_that_grow_each_has_its_own_cause(
     night: Night, client: Client, web: Web, clock: StoppedClock
 ) -> None:
@@ -242,6 +243,7 @@ def test_a_poison_job_is_named_with_its_signal_while_the_others_run(
         assert "SIGKILL" in shown or "signal 9" in shown
 
 
+@pytest.mark.full
 def test_a_recurring_job_that_did_not_run_is_found_with_who_paused_it(
     night: Night, client: Client, web: Web, clock: StoppedClock
 ) -> None:
@@ -287,6 +289,7 @@ def test_a_job_that_ran_twice_shows_both_runs(
         assert "lost" in shown.lower()
 
 
+@pytest.mark.full
 def test_a_full_store_is_seen_at_once_with_what_fills_it(tmp_path: Path) -> None:
     limits = {"maxmemory": "16mb", "maxmemory-policy": "noeviction"}
     with ScratchStore("redis", settings=limits) as store, Client(store.url) as client:
@@ -312,6 +315,7 @@ def test_a_full_store_is_seen_at_once_with_what_fills_it(tmp_path: Path) -> None
             web.close()
 
 
+@pytest.mark.full
 def test_the_jobs_of_a_customer_are_cancelled_undone_and_cancelled_again(
     night: Night, client: Client
 ) -> None:
@@ -358,6 +362,7 @@ def test_a_worker_is_drained_for_maintenance_and_both_say_when_it_is(
     assert job.state == "waiting"
 
 
+@pytest.mark.full
 def test_who_paused_a_queue_yesterday_and_why_is_shown_everywhere(
     night: Night, client: Client, web: Web, clock: StoppedClock
 ) -> None:

@@ -53,6 +53,7 @@ def test_list_shows_what_a_filter_matches_and_states_the_effort(
     assert "1 job by tag" in said.stderr
 
 
+@pytest.mark.full
 def test_list_is_paged_by_a_cursor_and_all_follows_it(client: Client, place: tuple[str, ...]) -> None:
     jids = {client.queues[f"q{at}"].put("K") for at in range(5)}
     first = json.loads(holdfast("jobs", "list", "--limit", "3", "--json", *place).stdout)
@@ -69,6 +70,7 @@ def test_list_is_paged_by_a_cursor_and_all_follows_it(client: Client, place: tup
     assert "To continue: holdfast jobs list --url" in said.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("text", "sentence", "caret"), WRONG)
 def test_a_filter_that_cannot_be_read_is_shown_with_its_place(
     text: str, sentence: str, caret: str, client: Client, place: tuple[str, ...]
@@ -81,6 +83,7 @@ def test_a_filter_that_cannot_be_read_is_shown_with_its_place(
         assert caret in said.stderr
 
 
+@pytest.mark.full
 def test_wrong_words_are_usage_errors(client: Client, place: tuple[str, ...]) -> None:
     jid = client.queues["q"].put("K")
     for words in (
@@ -125,6 +128,7 @@ def test_show_has_everything_about_a_job(client: Client, place: tuple[str, ...])
     )
 
 
+@pytest.mark.full
 def test_a_job_of_another_namespace_does_not_exist(client: Client, url: str, place: tuple[str, ...]) -> None:
     client.queues["q"].put("K")
     with Client(url, namespace=f"{client.settings.namespace}-b") as other:
@@ -157,6 +161,7 @@ def test_log_prints_lines_and_progress_and_follows_to_the_end(client: Client, pl
         assert screen.code() == 1
 
 
+@pytest.mark.full
 def test_result_is_json_or_a_sentence(client: Client, place: tuple[str, ...]) -> None:
     jid = client.queues["q"].put("K", result_keep=60)
     said = holdfast("jobs", "result", jid, *place)
@@ -171,6 +176,7 @@ def test_result_is_json_or_a_sentence(client: Client, place: tuple[str, ...]) ->
     assert (said.returncode, said.stderr) == (1, "holdfast: q-ValueError: over\n")
 
 
+@pytest.mark.full
 def test_each_action_changes_jobs_by_jid_and_names_those_that_refuse(
     client: Client, place: tuple[str, ...]
 ) -> None:
@@ -196,6 +202,7 @@ def test_each_action_changes_jobs_by_jid_and_names_those_that_refuse(
     assert client.jobs[jid] is None
 
 
+@pytest.mark.full
 def test_delete_refuses_what_runs_and_cancel_does_not(client: Client, place: tuple[str, ...]) -> None:
     jid = client.queues["q"].put("K")
     client.queues["q"].pop(1)
@@ -208,6 +215,7 @@ def test_delete_refuses_what_runs_and_cancel_does_not(client: Client, place: tup
     assert holdfast("jobs", "cancel", jid, *place).returncode == 0
 
 
+@pytest.mark.full
 def test_edit_changes_data_and_attributes(client: Client, place: tuple[str, ...], tmp_path: Path) -> None:
     jid = client.queues["q"].put("K", {"a": 1, "b": {"c": 2}}, tags=["old"])
     words = (

@@ -30,6 +30,7 @@ def at(client: Client) -> tuple[str, ...]:
     return ("--url", client.settings.url, "--namespace", client.settings.namespace)
 
 
+@pytest.mark.full
 def test_more_jobs_than_one_page_are_exported_by_the_same_filter(
     client: Client, place: tuple[str, ...]
 ) -> None:
@@ -43,6 +44,7 @@ def test_more_jobs_than_one_page_are_exported_by_the_same_filter(
     }
 
 
+@pytest.mark.full
 def test_jobs_are_put_again_with_everything_that_they_had(
     client: Client, other: Client, place: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -101,6 +103,7 @@ def test_new_jids_keep_dependencies_and_order_does_not_matter(
     assert client.queues["q-x3"].counts["waiting"] == 1
 
 
+@pytest.mark.full
 def test_lines_that_are_refused_are_named_and_the_others_put(
     client: Client, place: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -132,6 +135,7 @@ def test_a_circle_of_dependencies_is_refused(client: Client, place: tuple[str, .
     assert (said.returncode, "in a circle" in said.stderr) == (1, True)
 
 
+@pytest.mark.full
 def test_data_that_is_no_json_is_not_exported(client: Client, place: tuple[str, ...]) -> None:
     client.queues["q"].put("K")
     client.run(Put("q", "K", b"{broken", "other-program"))
@@ -141,6 +145,7 @@ def test_data_that_is_no_json_is_not_exported(client: Client, place: tuple[str, 
     assert "{broken" in holdfast("jobs", "show", "other-program", *place).stdout
 
 
+@pytest.mark.full
 def test_an_export_is_limited_and_ends_quietly_when_its_reader_leaves(
     client: Client, place: tuple[str, ...]
 ) -> None:

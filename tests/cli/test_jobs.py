@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
+
 from command_line import holdfast
 from holdfast import Client
 
 
+@pytest.mark.full
 def test_why_says_what_keeps_a_job_from_running(client: Client, url: str, namespace: str) -> None:
     queue = client.queues["mail"]
     jid = queue.put("K")
@@ -28,6 +31,7 @@ def test_why_answers_programs_with_json(client: Client, url: str, namespace: str
     assert [check["check"] for check in found["checks"] if check["verdict"] == "blocks"] == ["due", "workers"]
 
 
+@pytest.mark.full
 def test_why_ends_with_1_for_a_job_that_nobody_knows(client: Client, url: str, namespace: str) -> None:
     client.queues["mail"].put("K")
     said = holdfast("jobs", "why", "nobody", "--url", url, "--namespace", namespace)

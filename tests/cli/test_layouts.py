@@ -206,6 +206,7 @@ def test_each_command_prints_what_its_layout_shows(scratch: ScratchStore, tmp_pa
     assert not list(differences), "\n".join(difflib.unified_diff(before, text.splitlines(), lineterm=""))
 
 
+@pytest.mark.full
 def test_each_command_has_a_layout_or_a_test_of_its_own() -> None:
     shown = [shlex.split(line) for line in (READS + CHANGES).split("\n")]
     for words in commands(holdfast):
@@ -238,6 +239,7 @@ def command_of(words: list[str]) -> click.Command:
     return command
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {}])
 def test_no_list_is_coloured(client: Client, url: str, namespace: str, environment: dict[str, str]) -> None:
     client.queues["mail"].put("K", jid="j")

@@ -34,12 +34,14 @@ def at_store(engine: Engine, namespace: str) -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.full
 def test_the_script_of_the_reqless_protocol_runs_as_it_is_printed(at_store: Client) -> None:
     sha = ask(at_store, "SCRIPT", "LOAD", lua("reqless").output)
     assert ask(at_store, "EVALSHA", sha, 0, "queue.put", 1, "w", "q", "j", "klass", "{}", 0) == b"j"
     assert json.loads(ask(at_store, "EVALSHA", sha, 0, "job.get", 2, "j"))["state"] == "waiting"
 
 
+@pytest.mark.full
 def test_the_script_of_the_qless_protocol_speaks_of_the_same_jobs(at_store: Client) -> None:
     sha = ask(at_store, "SCRIPT", "LOAD", lua("qless").output)
     assert ask(at_store, "EVALSHA", sha, 0, "put", 1, "w", "q", "older", "klass", "{}", 0) == b"older"
@@ -56,6 +58,7 @@ def run_behind_lib(client: Client, tail: str, keys: list[str], *words: str) -> A
     return ask(client, "EVAL", lua("lib").output + tail, len(keys), *keys, *words)
 
 
+@pytest.mark.full
 def test_a_script_of_ones_own_goes_behind_the_lib(at_store: Client) -> None:
     """The example of the documentation, on a native root."""
     at_store.config["heartbeat"] = "30"
@@ -63,6 +66,7 @@ def test_a_script_of_ones_own_goes_behind_the_lib(at_store: Client) -> None:
     assert run_behind_lib(at_store, tail, [at_store.root], "heartbeat", "2") == 60
 
 
+@pytest.mark.full
 def test_a_script_behind_the_lib_finds_jobs(at_store: Client) -> None:
     jid = at_store.queues["mail"].put("Welcome", {"id": 7}, priority=3, tags=["new"])
     tail = """
@@ -74,6 +78,7 @@ def test_a_script_behind_the_lib_finds_jobs(at_store: Client) -> None:
     assert run_behind_lib(at_store, "return Holdfast.job.get(ARGV[1]) == nil", [at_store.root], "nobody") == 1
 
 
+@pytest.mark.full
 def test_the_lib_looks_at_the_shared_root_without_keys(at_store: Client) -> None:
     sha = ask(at_store, "SCRIPT", "LOAD", lua("reqless").output)
     ask(at_store, "EVALSHA", sha, 0, "queue.put", 1, "w", "q", "mine", "klass", "[1]", 0)
@@ -82,6 +87,7 @@ def test_the_lib_looks_at_the_shared_root_without_keys(at_store: Client) -> None
     assert run_behind_lib(at_store, tail, [], "mine", "double") == [b"[1]", 42]
 
 
+@pytest.mark.full
 def test_a_script_behind_the_lib_is_told_what_it_forgot(at_store: Client) -> None:
     at_store.queues["mail"].put("K")
     said = run_behind_lib(at_store, "return Holdfast.job.get()", [at_store.root])
@@ -110,6 +116,7 @@ def test_a_text_that_nobody_knows_is_refused_with_those_there_are() -> None:
     assert "'reqless'" in said.output
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_text_that_finds_no_room_is_told_in_one_sentence() -> None:
     with Path("/dev/full").open("w") as full:

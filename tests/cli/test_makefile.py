@@ -29,6 +29,7 @@ def checkout(tmp_path: Path) -> Path:
     return here
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("task", "store", "words"),
     [
@@ -52,6 +53,7 @@ def test_a_task_runs_its_program_with_a_store_in_the_checkout(
 WEB, DEV = ".[web]", ".[dev]"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("calls", "installed"),
     [

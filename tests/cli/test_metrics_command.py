@@ -46,6 +46,7 @@ def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     }
 
 
+@pytest.mark.full
 def test_the_figures_are_those_of_the_store(
     busy: Client, url: str, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,6 +67,7 @@ def test_the_figures_are_those_of_the_store(
     assert of("holdfast_up") == 1
 
 
+@pytest.mark.full
 def test_queues_beyond_the_limit_are_counted_together(busy: Client) -> None:
     found = {metric.name: metric for metric in Console(busy).metrics(most_queues=1)}
     jobs = found["holdfast_queue_jobs"].samples
@@ -88,6 +90,7 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_serves_until_it_is_told_to_end(
     busy: Client, url: str, namespace: str, number: signal.Signals
@@ -113,6 +116,7 @@ def test_a_server_serves_until_it_is_told_to_end(
         server.wait(30)
 
 
+@pytest.mark.full
 def test_a_store_that_cannot_be_read_shows_as_down(capsys: pytest.CaptureFixture[str]) -> None:
     from holdfast.cli.metrics import Scraper
 
@@ -126,6 +130,7 @@ def names_of(text: str) -> set[str]:
     return {re.sub("_total$", "", name) for name in re.findall(r"\bholdfast_\w+", text)}
 
 
+@pytest.mark.full
 def test_dashboard_and_alert_rules_use_metrics_that_exist(busy: Client) -> None:
     known = {metric.name for metric in Console(busy).metrics()} | {"holdfast_up"}
     board = json.loads((EXAMPLES / "grafana-dashboard.json").read_text())

@@ -77,6 +77,7 @@ def total(got: list[Notice]) -> int:
     return sum(one.total if isinstance(one, Digest) else 1 for one in got)
 
 
+@pytest.mark.full
 def test_a_post_is_tried_again_where_that_helps_and_what_was_refused_is_counted(
     receiver: HttpReceiver, no_pauses: None
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_post_is_tried_again_where_that_helps_and_what_was_refused_is_counted(
     assert digest["text"] == "2 notices: 2 track"
 
 
+@pytest.mark.full
 def test_an_outage_of_a_receiver_is_printed_once_without_secrets_and_nothing_is_lost(
     no_pauses: None, capsys: pytest.CaptureFixture[str], receiver: HttpReceiver
 ) -> None:
@@ -111,6 +113,7 @@ def test_an_outage_of_a_receiver_is_printed_once_without_secrets_and_nothing_is_
     assert [one["jid"] for one in last["listed"]] == ["jid-0", "jid-1", "jid-2"]
 
 
+@pytest.mark.full
 def test_what_is_above_the_limit_comes_as_a_digest_whose_counts_add_up() -> None:
     sink = Keeping()
     sink.gate.set()
@@ -128,6 +131,7 @@ def test_what_is_above_the_limit_comes_as_a_digest_whose_counts_add_up() -> None
     ]
 
 
+@pytest.mark.full
 def test_one_notice_above_the_limit_comes_as_itself() -> None:
     sink = Keeping()
     sink.gate.set()
@@ -139,6 +143,7 @@ def test_one_notice_above_the_limit_comes_as_itself() -> None:
     assert sink.got == [notice(1), notice(2)]
 
 
+@pytest.mark.full
 def test_no_more_than_the_limit_are_sent_in_any_window() -> None:
     sink, moments = Keeping(), list[float]()
     sink.deliver = lambda notice: (moments.append(monotonic()), sink.got.append(notice))[0]  # type: ignore[method-assign]
@@ -151,6 +156,7 @@ def test_no_more_than_the_limit_are_sent_in_any_window() -> None:
     assert all(later - earlier >= 0.399 for earlier, later in zip(moments, moments[3:], strict=False))
 
 
+@pytest.mark.full
 def test_more_than_a_thousand_that_wait_are_counted_and_take_no_memory() -> None:
     sink = Keeping()
     delivery = Delivery(sink)
@@ -182,6 +188,7 @@ def test_a_digest_lists_surges_and_failures_first_and_merges_with_a_later_one() 
     assert len(backlog) == 0
 
 
+@pytest.mark.full
 def test_a_receiver_that_wants_to_be_left_alone_is_left_alone(receiver: HttpReceiver) -> None:
     receiver.codes = [429]
     receiver.headers = {"Retry-After": "7"}
@@ -206,6 +213,7 @@ def test_the_end_delivers_what_waits_although_the_limit_is_met() -> None:
     assert len(sink.got) == 2
 
 
+@pytest.mark.full
 def test_the_end_of_a_sink_that_is_stuck_comes_in_time_and_says_what_is_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -221,6 +229,7 @@ def test_the_end_of_a_sink_that_is_stuck_comes_in_time_and_says_what_is_left(
     sink.gate.set()
 
 
+@pytest.mark.full
 def test_a_sink_that_rests_gets_one_more_try_at_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -250,6 +259,7 @@ def test_a_sink_that_is_down_at_the_end_is_tried_once(
     assert "keeping: 1 notice not delivered" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_posts_are_signed_over_the_time_and_the_body_as_sent(receiver: HttpReceiver) -> None:
     Webhook(f"{receiver.url}/x", b"s3cret").deliver(notice())
     [(body, headers)] = receiver.raw
@@ -309,6 +319,7 @@ def test_what_is_no_url_is_refused(kind: type[Webhook], url: str) -> None:
         kind(url)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed_and_nothing_counts_as_delivered(
     receiver: HttpReceiver, code: int
@@ -320,6 +331,7 @@ def test_a_redirect_is_not_followed_and_nothing_counts_as_delivered(
     assert [path for path, _ in receiver.got] == ["/here"]
 
 
+@pytest.mark.full
 def test_a_receiver_that_sends_its_response_byte_by_byte_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_sinks, "LONGEST", 0.5)
     ends = threading.Event()
@@ -344,6 +356,7 @@ def test_a_receiver_that_sends_its_response_byte_by_byte_is_cut_off(monkeypatch:
         thread.join()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "reply", [b"nonsense\r\n\r\n", b"", b"POST /T0KEN HTTP/1.1\r\n\r\n", b"\x00" * 100_000]
 )
@@ -365,6 +378,7 @@ def test_a_receiver_that_speaks_no_http_is_undelivered_without_the_path(reply: b
     assert not caught.value.is_lasting
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "call",
     ["@channel", "@everyone", "<!channel>", "<@U123>", "@here", "[x](http://e)", "![x](http://e)", "[x][y]"],
@@ -414,6 +428,7 @@ HOSTILE: list[Any] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_text_stays_one_short_line_everywhere(receiver: HttpReceiver, text: str) -> None:
     job = {"tags": [text, text]}
@@ -435,6 +450,7 @@ def test_hostile_text_stays_one_short_line_everywhere(receiver: HttpReceiver, te
     assert all(letter.isprintable() or letter in "\n\t\u200b" for letter in body["text"])
 
 
+@pytest.mark.full
 def test_nobody_at_the_other_end_is_undelivered(receiver: HttpReceiver) -> None:
     receiver.server.server_close()
     with pytest.raises(Undelivered) as raised:
@@ -455,6 +471,7 @@ def test_what_is_no_limit_is_refused(text: str) -> None:
         parse_limit(text)
 
 
+@pytest.mark.full
 def test_a_digest_as_json_has_what_its_notices_have(receiver: HttpReceiver) -> None:
     backlog = Backlog()
     backlog.add(notice(1))

@@ -62,6 +62,7 @@ def over_tls(receiver: SmtpReceiver, **options: Any) -> Mail:
     return Mail(MailServer("localhost", receiver.port, **options), "jobs@example.org", "ops@example.org")
 
 
+@pytest.mark.full
 def test_a_mail_has_the_headers_that_it_should_have_and_plain_text(started: Any) -> None:
     receiver = started()
     plain(receiver).deliver(FAILED)
@@ -78,6 +79,7 @@ def test_a_mail_has_the_headers_that_it_should_have_and_plain_text(started: Any)
     assert receiver.recipients == ["<ops@example.org>"]
 
 
+@pytest.mark.full
 def test_each_try_of_a_mail_has_the_same_id_and_other_mails_have_others(started: Any) -> None:
     sink = plain(started())
     first, again = sink.message(FAILED), sink.message(FAILED)
@@ -86,6 +88,7 @@ def test_each_try_of_a_mail_has_the_same_id_and_other_mails_have_others(started:
     assert other["Message-ID"] != first["Message-ID"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "text",
     [
@@ -133,6 +136,7 @@ def test_a_digest_is_one_mail(started: Any) -> None:
     assert "and 11 more" in mail.get_content()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", ["MAIL", "RCPT", "DATA", "."])
 @pytest.mark.parametrize(("code", "is_lasting"), [(451, False), (552, True)])
 def test_a_refusal_is_lasting_from_five_hundred_on(
@@ -148,6 +152,7 @@ def test_a_refusal_is_lasting_from_five_hundred_on(
     assert len(receiver.mails) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("replies", [{"": ["421 busy"]}, {"": ["554 no"]}])
 def test_a_server_that_greets_with_a_refusal_is_tried_again(started: Any, replies: Any) -> None:
     receiver = started()
@@ -157,6 +162,7 @@ def test_a_server_that_greets_with_a_refusal_is_tried_again(started: Any, replie
     assert not caught.value.is_lasting
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("verb", ["EHLO", "MAIL", "RCPT", "DATA", "."])
 def test_a_server_that_hangs_is_given_up(started: Any, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mailing, "TIMEOUT", 0.3)
@@ -168,6 +174,7 @@ def test_a_server_that_hangs_is_given_up(started: Any, verb: str, monkeypatch: p
     assert monotonic() - begun < 20
 
 
+@pytest.mark.full
 def test_a_server_that_is_slow_at_each_step_is_cut_off(started: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mailing, "LONGEST", 0.3)
     receiver = started()
@@ -178,6 +185,7 @@ def test_a_server_that_is_slow_at_each_step_is_cut_off(started: Any, monkeypatch
     assert monotonic() - begun < 9
 
 
+@pytest.mark.full
 def test_a_server_that_does_not_end_the_session_has_the_mail(started: Any) -> None:
     receiver = started()
     receiver.hangs = "QUIT"
@@ -185,6 +193,7 @@ def test_a_server_that_does_not_end_the_session_has_the_mail(started: Any) -> No
     assert len(receiver.mails) == 1
 
 
+@pytest.mark.full
 def test_nobody_listening_is_undelivered(started: Any) -> None:
     receiver = started()
     receiver.server.server_close()
@@ -193,6 +202,7 @@ def test_nobody_listening_is_undelivered(started: Any) -> None:
     assert not caught.value.is_lasting
 
 
+@pytest.mark.full
 def test_starttls_is_used_and_the_certificate_checked(started: Any, trusted: ssl.SSLContext) -> None:
     receiver = started(trusted)
     over_tls(receiver, user="jobs", password="s3cret").deliver(FAILED)
@@ -201,6 +211,7 @@ def test_starttls_is_used_and_the_certificate_checked(started: Any, trusted: ssl
     assert len(receiver.logins) == 1
 
 
+@pytest.mark.full
 def test_smtps_is_encrypted_from_the_first_byte(started: Any, trusted: ssl.SSLContext) -> None:
     receiver = started(trusted, is_tls=True)
     over_tls(receiver, is_tls=True, user="jobs", password="s3cret").deliver(FAILED)
@@ -208,6 +219,7 @@ def test_smtps_is_encrypted_from_the_first_byte(started: Any, trusted: ssl.SSLCo
     assert "STARTTLS" not in receiver.verbs
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_tls", [False, True])
 def test_a_certificate_that_nobody_trusts_gets_no_mail(
     started: Any, secured: tuple[ssl.SSLContext, Path], is_tls: bool
@@ -228,6 +240,7 @@ def test_a_certificate_of_another_host_gets_no_mail(started: Any, trusted: ssl.S
     assert receiver.mails == []
 
 
+@pytest.mark.full
 def test_a_server_without_starttls_gets_neither_password_nor_mail(started: Any) -> None:
     receiver = started()
     with pytest.raises(Undelivered, match="offers no STARTTLS; --smtp-plain") as caught:
@@ -237,6 +250,7 @@ def test_a_server_without_starttls_gets_neither_password_nor_mail(started: Any) 
     assert not {"AUTH", "MAIL"} & set(receiver.verbs)
 
 
+@pytest.mark.full
 def test_a_login_that_is_refused_shows_no_password(started: Any, trusted: ssl.SSLContext) -> None:
     receiver = started(trusted)
     receiver.replies["AUTH"] = ["535 wrong"] * 5

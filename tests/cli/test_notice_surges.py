@@ -36,6 +36,7 @@ def surging(client: Client) -> list[str]:
     return [one.subject for one in Console(client).overview().attention if one.kind == "surge"]
 
 
+@pytest.mark.full
 def test_a_surge_begins_and_is_over_as_the_attention_list_has_it(client: Client) -> None:
     clock, console = StoppedClock(client, START_MS), Console(client)
     clock.start()
@@ -70,6 +71,7 @@ def test_a_surge_begins_and_is_over_as_the_attention_list_has_it(client: Client)
     assert watch.look(console.failures()) == []
 
 
+@pytest.mark.full
 def test_a_surge_is_over_when_its_jobs_are_gone(client: Client) -> None:
     watch, console = SurgeWatch("http://w"), Console(client)
     fail(client, 30)
@@ -112,6 +114,7 @@ def test_a_surge_in_progress_is_reported_at_the_start(client: Client) -> None:
     assert got[0].hour == 30
 
 
+@pytest.mark.full
 def test_the_name_of_a_group_is_masked(client: Client) -> None:
     fail(client, 30)
     with polling(client, 0.05, "re:mail") as got:
@@ -121,6 +124,7 @@ def test_the_name_of_a_group_is_masked(client: Client) -> None:
     assert "mail" not in json.dumps(got[0].as_dict())
 
 
+@pytest.mark.full
 def test_an_outage_is_survived_and_printed_once(namespace: str, capsys: pytest.CaptureFixture[str]) -> None:
     printed: list[str] = []
 

@@ -105,6 +105,7 @@ def ended(
     return out.splitlines(), err
 
 
+@pytest.mark.full
 def test_one_jobs_life_is_told_in_words_everywhere(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver, tmp_path: Path
 ) -> None:
@@ -183,6 +184,7 @@ def test_one_jobs_life_is_told_in_words_everywhere(
     assert "no &lt;luck&gt;" in shown
 
 
+@pytest.mark.full
 def test_chosen_events_come_as_json_and_nobody_reading_ends_it(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"]
 ) -> None:
@@ -201,6 +203,7 @@ def test_chosen_events_come_as_json_and_nobody_reading_ends_it(
     assert "Traceback" not in told.stderr.read()
 
 
+@pytest.mark.full
 def test_what_a_rule_of_redaction_matches_is_masked_in_names_and_texts_of_notices(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver
 ) -> None:
@@ -231,6 +234,7 @@ def test_what_a_rule_of_redaction_matches_is_masked_in_names_and_texts_of_notice
     assert failed["failure"]["message"].startswith(f"refused {MASKED} xxx")
 
 
+@pytest.mark.full
 def test_the_words_for_jobs_that_are_gone_or_done(client: Client) -> None:
     queue = client.queues["q"]
     done = queue.put("k.K")
@@ -263,11 +267,13 @@ def test_lines_have_the_message_of_a_failure_below(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "a failed by b\n    one\n    two?\n"
 
 
+@pytest.mark.full
 def test_a_desktop_without_the_program_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert run(["notify", "--desktop"]) == 2
 
 
+@pytest.mark.full
 def test_a_surge_goes_everywhere_with_a_link_and_posts_are_signed(
     client: Client, telling: Callable[..., "subprocess.Popen[str]"], receiver: HttpReceiver, tmp_path: Path
 ) -> None:
@@ -421,6 +427,7 @@ def test_a_secret_that_is_too_short_to_sign_with_is_refused(
     assert "secret: expected 16 bytes or more, or none" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_connection_that_is_lost_comes_back(
     telling: Callable[..., "subprocess.Popen[str]"], namespace: str
 ) -> None:

@@ -67,6 +67,7 @@ def busy(client: Client) -> Client:
 # Queues.
 
 
+@pytest.mark.full
 def test_queues_are_listed_with_a_column_for_each_state_and_paged_by_cursor(
     busy: Client, run: Any, read: Any
 ) -> None:
@@ -101,6 +102,7 @@ def test_lists_fit_the_terminal_and_show_no_empty_columns(
     assert ("…" in shown[4]) == (columns == 80)
 
 
+@pytest.mark.full
 def test_one_queue_is_shown_with_its_limits_and_its_pause(busy: Client, run: Any, read: Any) -> None:
     assert run("queues", "set", "mail", "max-waiting", "100").stdout == "max-waiting of mail is 100\n"
     assert run("queues", "pause", "mail", "--why", "no mail server", "--for", "2h").stdout == "paused mail\n"
@@ -147,6 +149,7 @@ def test_an_unknown_queue_is_one_sentence_with_the_nearest_name(
     assert not busy.queues["mail-eu"].counts["paused"]
 
 
+@pytest.mark.full
 def test_a_purge_cancels_what_is_in_the_states_and_nothing_else(busy: Client, run: Any, read: Any) -> None:
     busy.queues["mail-eu"].put("jobs.send", delay=3600)
     assert "1 job to cancel" in run("queues", "purge", "mail-eu", "--dry-run").stdout
@@ -176,6 +179,7 @@ def test_a_purge_asks_on_a_terminal(busy: Client, place: tuple[str, ...]) -> Non
     assert busy.queues["mail"].counts["waiting"] == 0
 
 
+@pytest.mark.full
 def test_a_drain_ends_when_the_queue_is_empty_or_the_time_is_up(
     busy: Client, run: Any, read: Any, place: tuple[str, ...]
 ) -> None:
@@ -217,6 +221,7 @@ def test_words_that_are_no_numbers_or_no_text_are_usage_errors(busy: Client, run
         assert sentence in said.stderr
 
 
+@pytest.mark.full
 def test_only_an_empty_queue_is_forgotten(busy: Client, run: Any) -> None:
     refused = run("queues", "forget", "mail")
     assert (refused.returncode, refused.stderr) == (1, "holdfast: mail has 5 jobs\n")
@@ -228,6 +233,7 @@ def test_only_an_empty_queue_is_forgotten(busy: Client, run: Any) -> None:
 # Workers.
 
 
+@pytest.mark.full
 def test_a_worker_is_shown_with_what_its_slots_run(client: Client, run: Any, read: Any) -> None:
     client.config["heartbeat"] = 3600
     queue = client.queues["mail"]
@@ -249,6 +255,7 @@ def test_a_worker_is_shown_with_what_its_slots_run(client: Client, run: Any, rea
     assert "was the job popped by hand?" in silent.stderr
 
 
+@pytest.mark.full
 def test_workers_of_a_command_are_shown_and_forgotten_together(client: Client, run: Any, read: Any) -> None:
     for name in ("w-0", "w-1", "other"):
         client.run(WorkerSeen(name, {"host": "box", "pool": "process", "slots": "4"}))
@@ -270,6 +277,7 @@ def test_workers_of_a_command_are_shown_and_forgotten_together(client: Client, r
 # Recurring jobs.
 
 
+@pytest.mark.full
 def test_missed_turns_of_a_recurring_job_are_shown_as_on_its_page(client: Client, run: Any) -> None:
     clock = StoppedClock(client, START_MS)
     clock.start()
@@ -286,6 +294,7 @@ def test_missed_turns_of_a_recurring_job_are_shown_as_on_its_page(client: Client
     assert "no worker has asked" not in shown
 
 
+@pytest.mark.full
 def test_recurring_jobs_are_shown_run_paused_changed_and_deleted(client: Client, run: Any, read: Any) -> None:
     client.queues["mail"].recur("jobs.nightly", {"a": 1}, 3600, jid="nightly", tags=["slow"], offset=60)
     [row] = lines(run("recurring", "list").stdout)[1:]
@@ -326,6 +335,7 @@ def test_recurring_jobs_are_shown_run_paused_changed_and_deleted(client: Client,
 # Throttles.
 
 
+@pytest.mark.full
 def test_a_throttle_is_shown_with_its_holders_and_changed(client: Client, run: Any, read: Any) -> None:
     client.config["heartbeat"] = 3600
     queue = client.queues["print"]
@@ -355,6 +365,7 @@ def test_a_throttle_is_shown_with_its_holders_and_changed(client: Client, run: A
 # Topics, tags, settings, audit log.
 
 
+@pytest.mark.full
 def test_messages_of_topics_are_put_shown_pulled_and_deleted(client: Client, run: Any, read: Any) -> None:
     assert run("topics", "put", "reminders", "one", '{"x": 1}', "--delay", "2h").stdout == (
         "put one into reminders\n"
@@ -380,6 +391,7 @@ def test_tags_are_listed_most_used_first(busy: Client, run: Any, read: Any) -> N
     assert read("tags", "--after", found["next"])["tags"] == [{"tag": "rare", "jobs": 1}]
 
 
+@pytest.mark.full
 def test_every_setting_is_listed_with_its_meaning_and_changes_are_audited(
     client: Client, run: Any, read: Any
 ) -> None:
@@ -407,6 +419,7 @@ def test_every_setting_is_listed_with_its_meaning_and_changes_are_audited(
     ]
 
 
+@pytest.mark.full
 def test_the_audit_log_is_paged_filtered_and_followed(
     busy: Client, run: Any, read: Any, place: tuple[str, ...]
 ) -> None:
@@ -452,6 +465,7 @@ def test_two_findings_that_one_command_helps_are_shown_once(client: Client, run:
     assert shown.startswith("urgent: queue q: ")
 
 
+@pytest.mark.full
 def test_every_finding_is_reachable_where_many_are_of_one_kind(client: Client, run: Any, read: Any) -> None:
     for number in range(12):
         client.queues[f"q{number}"].put("jobs.send")
@@ -500,6 +514,7 @@ def steers(text: str) -> set[str]:
     return {letter for letter in text if not letter.isprintable() and letter not in "\n\t"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", LISTS, ids=lambda words: "-".join(words))
 def test_what_others_wrote_is_shown_without_steering_the_terminal(
     hostile: Client, run: Any, words: tuple[str, ...]
@@ -510,6 +525,7 @@ def test_what_others_wrote_is_shown_without_steering_the_terminal(
         assert not steers(done.stdout)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", LISTS, ids=lambda words: "-".join(words))
 def test_a_terminal_of_80_columns_is_enough(
     hostile: Client, place: tuple[str, ...], words: tuple[str, ...]
@@ -564,6 +580,7 @@ def completed(line: str, **environment: str) -> list[str]:
     return [one.partition(",")[2] for one in done.stdout.splitlines() if one]
 
 
+@pytest.mark.full
 def test_a_shell_completes_commands_and_options_without_a_store() -> None:
     assert completed("holdfast thr") == ["throttles"]
     assert completed("holdfast queues re") == ["resume"]
@@ -571,6 +588,7 @@ def test_a_shell_completes_commands_and_options_without_a_store() -> None:
     assert completed("holdfast queues show ma", HOLDFAST_URL="unix:///nowhere.sock") == []
 
 
+@pytest.mark.full
 def test_a_shell_completes_names_of_the_store(busy: Client, url: str, namespace: str) -> None:
     busy.queues["ma il"].put("jobs.send")  # is no single word
     busy.queues["mail"].recur("jobs.nightly", {}, 3600, jid="nightly")
@@ -593,6 +611,7 @@ def test_a_shell_completes_names_of_the_store(busy: Client, url: str, namespace:
         until(lambda line=line, names=names: offered(line, names), line, 60)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_the_completion_of_other_shells_can_be_printed(shell: str) -> None:
     done = subprocess.run(

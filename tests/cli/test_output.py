@@ -5,6 +5,8 @@ import pty
 import subprocess
 import sys
 
+import pytest
+
 TABLE = "from holdfast.cli.output import print_table; print_table(['queue', 'waiting'], [['mail', 12], ['[red]x[/]', 3]])"
 BAR = "from holdfast.cli.output import progress\nwith progress('putting', 2) as step:\n    step(1)\n    step(1)\n"
 
@@ -39,6 +41,7 @@ def test_a_table_in_a_pipe_is_tabs_and_lines() -> None:
     assert in_a_pipe(TABLE) == "queue\twaiting\nmail\t12\n[red]x[/]\t3\n"
 
 
+@pytest.mark.full
 def test_a_table_on_a_terminal_is_drawn_and_names_are_no_markup() -> None:
     said = on_a_terminal(TABLE)
     assert "│ mail" in said
@@ -46,12 +49,14 @@ def test_a_table_on_a_terminal_is_drawn_and_names_are_no_markup() -> None:
     assert "[red]x[/]" in said
 
 
+@pytest.mark.full
 def test_progress_is_shown_on_a_terminal_only() -> None:
     assert "putting" in on_a_terminal(BAR)
     answer = subprocess.run([sys.executable, "-c", BAR], capture_output=True, text=True, check=True)
     assert (answer.stdout, answer.stderr) == ("", "")
 
 
+@pytest.mark.full
 def test_a_reader_who_leaves_early_gets_no_traceback() -> None:
     program = "from holdfast.cli.main import run; import sys; sys.exit(run(['--help']))"
     reading, writing = os.pipe()

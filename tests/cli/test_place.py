@@ -34,6 +34,7 @@ def is_one_sentence(text: str) -> bool:
     return text.startswith("holdfast: ") and text.count("\n") == 1
 
 
+@pytest.mark.full
 def test_the_namespace_and_the_store_of_the_environment_are_used_unless_flags_name_others(
     client: Client, url: str, namespace: str
 ) -> None:
@@ -46,6 +47,7 @@ def test_the_namespace_and_the_store_of_the_environment_are_used_unless_flags_na
     assert "post\t1\t0" in found.stdout, found.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words", [("{}", "queues", "list"), ("queues", "{}", "list"), ("queues", "list", "{}"), ("{}", "tags")]
 )
@@ -97,6 +99,7 @@ def test_the_default_namespace_needs_no_first_put(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.splitlines()[-1] == "0 failed jobs, 0 workers"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words",
     [("stats",), ("jobs", "why", "j"), ("workers", "list"), ("config", "get", "k"), ("notify",), ("bench",)],
@@ -113,6 +116,7 @@ def test_a_store_that_refuses_connections_is_given_up_with_one_sentence(
     assert "--wait SECONDS waits longer" in printed
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "flag"), [(("stats",), "--wait"), (("put", "a.b"), "--store-wait")])
 def test_a_refused_connection_is_given_up_after_a_second_and_the_error_names_what_gave_the_url(
     words: tuple[str, ...], flag: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -145,6 +149,7 @@ def test_a_program_names_the_file_that_gave_a_url_where_nothing_listens(
     assert "redis://127.0.0.1:1 (URL from holdfast.toml, [notify] url)" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_store_that_accepts_and_never_replies_is_given_up_after_three_seconds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -159,6 +164,7 @@ def test_a_store_that_accepts_and_never_replies_is_given_up_after_three_seconds(
     assert float(found[1]) >= 2.5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words",
     [
@@ -182,6 +188,7 @@ def test_a_host_a_url_or_a_directory_that_cannot_be_is_a_usage_error(words: tupl
     assert is_one_sentence(found.stderr)
 
 
+@pytest.mark.full
 def test_a_directory_of_the_environment_that_cannot_be_is_a_usage_error() -> None:
     found = call("store", "path", HOLDFAST_DIR="~nosuch/x")
     assert found.returncode == 2
@@ -201,6 +208,7 @@ def why(url: str, namespace: str) -> Callable[..., dict[str, str]]:
     return ask
 
 
+@pytest.mark.full
 def test_a_command_in_a_remedy_works_as_it_is_printed(
     client: Client, url: str, namespace: str, why: Callable[..., dict[str, str]]
 ) -> None:
@@ -215,6 +223,7 @@ def test_a_command_in_a_remedy_works_as_it_is_printed(
     assert why("-parent")["workers"].endswith(f"--url {shlex.quote(url)} --namespace {namespace}")
 
 
+@pytest.mark.full
 def test_a_remedy_repeats_no_flag_that_the_environment_has(
     client: Client, url: str, namespace: str, why: Callable[..., dict[str, str]]
 ) -> None:
@@ -222,6 +231,7 @@ def test_a_remedy_repeats_no_flag_that_the_environment_has(
     assert why("j", HOLDFAST_URL=url, HOLDFAST_NAMESPACE=namespace)["workers"] == "holdfast worker -q mail"
 
 
+@pytest.mark.full
 def test_quiet_workers_are_resumed_by_the_command_that_is_printed(
     client: Client, why: Callable[..., dict[str, str]]
 ) -> None:
@@ -235,6 +245,7 @@ def test_quiet_workers_are_resumed_by_the_command_that_is_printed(
     assert not any(worker.quiet for worker in client.workers.all())
 
 
+@pytest.mark.full
 def test_a_result_that_does_not_come_in_time_names_a_complete_command(
     client: Client, url: str, namespace: str
 ) -> None:
@@ -259,6 +270,7 @@ def test_a_client_in_the_namespace_of_the_environment(monkeypatch: pytest.Monkey
     assert Client("redis://box").settings.namespace == "default"
 
 
+@pytest.mark.full
 def test_stats_and_the_list_of_workers_have_the_same_number_of_workers(
     client: Client, url: str, namespace: str
 ) -> None:
@@ -271,6 +283,7 @@ def test_stats_and_the_list_of_workers_have_the_same_number_of_workers(
     assert call("stats", *place).stdout.splitlines()[-1] == f"0 failed jobs, {len(listed)} workers"
 
 
+@pytest.mark.full
 def test_the_version_is_the_same_everywhere(client: Client, url: str, namespace: str) -> None:
     words = ("worker", "-q", "mail", "--url", url, "--namespace", namespace, "--workers", "1")
     working = subprocess.Popen([sys.executable, "-m", "holdfast.cli.main", *words], stderr=subprocess.DEVNULL)

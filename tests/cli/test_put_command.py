@@ -52,6 +52,7 @@ def stored(client: Client, jid: str) -> dict[str, Any]:
     return {name: found[name] for name in found if name not in ("jid", "created_ms", "history", "queued_ms")}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("args", "kwargs", "words"),
     [
@@ -76,6 +77,7 @@ def test_a_function_job_is_the_one_that_the_decorated_function_puts(
     assert stored(client, put.stdout.strip()) == stored(client, welcome.put(*args, **kwargs).jid)
 
 
+@pytest.mark.full
 def test_all_options_of_a_put_are_those_of_the_client(client: Client, place: tuple[str, ...]) -> None:
     parent = client.queues["mail"].put("shop.Parent", {})
     words = (
@@ -103,6 +105,7 @@ def test_all_options_of_a_put_are_those_of_the_client(client: Client, place: tup
     assert client.jobs["order-7"].klass_name == "shop.Order"
 
 
+@pytest.mark.full
 def test_json_has_whether_the_put_made_the_job(client: Client, place: tuple[str, ...]) -> None:
     def put(*words: str) -> tuple[str, bool]:
         done = json.loads(holdfast("put", "shop.Order", "--klass", "--json", *words, *place).stdout)
@@ -115,6 +118,7 @@ def test_json_has_whether_the_put_made_the_job(client: Client, place: tuple[str,
     assert put("--jid", "order-8", "--only-new") == ("order-8", True)
 
 
+@pytest.mark.full
 def test_data_come_from_a_file_or_standard_input(
     client: Client, place: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -127,6 +131,7 @@ def test_data_come_from_a_file_or_standard_input(
     assert (missing.returncode, missing.stderr) == (1, "holdfast: No such file or directory: nowhere.json\n")
 
 
+@pytest.mark.full
 def test_it_waits_and_prints_the_result(client: Client, worker: LocalWorker, place: tuple[str, ...]) -> None:
     @client.job(name="shop.total", queue="sums")
     def total(a: int, b: int = 0) -> dict[str, object]:
@@ -149,6 +154,7 @@ def test_it_waits_and_prints_the_result(client: Client, worker: LocalWorker, pla
         assert err == ("" if more else f"job {done.jid}\n")
 
 
+@pytest.mark.full
 def test_a_job_that_ends_otherwise_has_exit_code_1_and_a_sentence(
     store: ScratchStore, client: Client, worker: LocalWorker, place: tuple[str, ...]
 ) -> None:
@@ -187,6 +193,7 @@ def test_a_job_that_ends_otherwise_has_exit_code_1_and_a_sentence(
                 assert ("Traceback" in err) == (status == "failed")
 
 
+@pytest.mark.full
 def test_waiting_ends_after_the_time_that_was_given(client: Client, place: tuple[str, ...]) -> None:
     late = holdfast("put", "shop.Never", "--wait-timeout", "0.05", *place)
     jid = late.stderr.splitlines()[0].removeprefix("job ")
@@ -198,6 +205,7 @@ def test_waiting_ends_after_the_time_that_was_given(client: Client, place: tuple
     assert client.queues["default"].counts["waiting"] == 2
 
 
+@pytest.mark.full
 def test_many_jobs_are_put_from_lines(client: Client, place: tuple[str, ...]) -> None:
     lines = b"".join(b'{"n": %d}\n\n' % n for n in range(1100))
     put = piped(lines, "shop.Order", "--klass", "--many", "-q", "mail", "--tag", "bulk", *place)
@@ -215,6 +223,7 @@ def test_many_jobs_are_put_from_lines(client: Client, place: tuple[str, ...]) ->
     assert datas == [{"args": [7], "kwargs": {}}, {"args": [], "kwargs": {"b": 8}}]
 
 
+@pytest.mark.full
 def test_a_line_that_is_wrong_is_named_and_those_before_its_call_are_put(
     client: Client, place: tuple[str, ...]
 ) -> None:
@@ -225,6 +234,7 @@ def test_a_line_that_is_wrong_is_named_and_those_before_its_call_are_put(
     assert client.queues["default"].counts["waiting"] == 512
 
 
+@pytest.mark.full
 def test_refused_lines_are_named_and_the_others_are_put(client: Client, place: tuple[str, ...]) -> None:
     client.queues["mail"].set_bound("max-waiting", 2)
     put = piped(b"{}\n" * 4, "shop.Order", "--klass", "--many", "-q", "mail", *place)
@@ -233,6 +243,7 @@ def test_refused_lines_are_named_and_the_others_are_put(client: Client, place: t
     assert "line 4: " in put.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -259,6 +270,7 @@ def test_what_cannot_be_put_is_refused_before_anything_is_sent(
     assert client.queues.counts == []
 
 
+@pytest.mark.full
 def test_data_that_are_too_large_are_refused_before_anything_is_sent(
     client: Client, place: tuple[str, ...]
 ) -> None:

@@ -4,12 +4,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import holdfast
 from holdfast.cli import reference
 
 WRITTEN = Path(__file__).parents[2] / "docs" / "reference"
 
 
+@pytest.mark.full
 def test_the_pages_of_the_reference_are_up_to_date(tmp_path: Path) -> None:
     # In a process of its own: a command that another test has run alone remembers how its --help was named there.
     command = [sys.executable, "-m", "holdfast.cli.reference", str(tmp_path)]
@@ -25,6 +28,7 @@ def test_every_verb_is_in_the_reference() -> None:
         assert f"\n## {verb}\n" in text
 
 
+@pytest.mark.full
 def test_every_public_name_is_on_the_page_of_the_python_api_as_it_is_called() -> None:
     text = reference.pages()["api.md"]
     assert [

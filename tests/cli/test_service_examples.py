@@ -52,11 +52,13 @@ def kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, WorkerSe
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["container", "service"])
 def test_the_commands_of_the_examples_are_understood(kinds: dict[str, WorkerSettings], kind: str) -> None:
     assert (kinds[kind].queues, kinds[kind].imports) == (("mail",), ("jobs",))
 
 
+@pytest.mark.full
 def test_the_programs_of_the_compose_file_are_understood(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -95,6 +97,7 @@ def test_what_the_container_asks_for_its_health_exists() -> None:
     assert "check" in workers.commands
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
 def test_systemd_knows_every_word_of_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "holdfast-worker.service"
@@ -106,6 +109,7 @@ def test_systemd_knows_every_word_of_the_unit(tmp_path: Path) -> None:
     assert unit.name not in said.stderr, said.stderr
 
 
+@pytest.mark.full
 def test_stopping_the_service_lets_the_job_under_way_finish(
     client: Client, url: str, namespace: str, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def test_every_program_has_settings_and_no_two_share_a_variable() -> None:
     assert "HOLDFAST_METRICS_PORT" in names
 
 
+@pytest.mark.full
 def test_a_flag_wins_over_a_variable_over_an_older_variable_over_the_file_over_the_default(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,6 +53,7 @@ def test_a_flag_wins_over_a_variable_over_an_older_variable_over_the_file_over_t
     assert parsed("-q", "q", "--interval", "4")["interval"] == 4.0
 
 
+@pytest.mark.full
 def test_older_variables_keep_their_meaning_and_empty_ones_count_as_not_set(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -69,6 +71,7 @@ def test_older_variables_keep_their_meaning_and_empty_ones_count_as_not_set(
     assert (found["interval"], found["shutdown_timeout"]) == (None, 8.0)
 
 
+@pytest.mark.full
 def test_lists_in_variables_and_names_of_queues_have_commas(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +107,7 @@ def test_the_file_may_be_named_by_a_variable(here: Path, monkeypatch: pytest.Mon
     assert parsed("-q", "q")["interval"] == 7.0
 
 
+@pytest.mark.full
 def test_the_file_sets_every_program_that_has_a_table_in_it(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +123,7 @@ def test_the_file_sets_every_program_that_has_a_table_in_it(
     assert shown(capsys, "worker", "--set") == {}
 
 
+@pytest.mark.full
 def test_store_and_namespace_of_all_programs_come_before_the_file_and_behind_their_own_variables(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,6 +147,7 @@ def test_store_and_namespace_of_all_programs_come_before_the_file_and_behind_the
     assert web.make_context("web", ["--url", "redis://flag:1"]).params["url"] == "redis://flag:1"
 
 
+@pytest.mark.full
 def test_secrets_are_shown_as_set_and_urls_without_passwords(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,6 +176,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("text", MISTAKES)
 def test_a_mistake_in_the_file_is_one_sentence(
     here: Path, capsys: pytest.CaptureFixture[str], text: str
@@ -181,6 +188,7 @@ def test_a_mistake_in_the_file_is_one_sentence(
     assert "Traceback" not in said
 
 
+@pytest.mark.full
 def test_a_mistake_in_a_variable_names_it_and_the_nearest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,6 +205,7 @@ def test_a_mistake_in_a_variable_names_it_and_the_nearest(
         assert sentence in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.full
 def test_two_files_and_one_that_others_may_write_are_refused(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,6 +221,7 @@ def test_two_files_and_one_that_others_may_write_are_refused(
     assert "other users may write it (-rw-r--rw-)" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("key", ["import", "setup", "middleware", "path", "allow"])
 def test_a_file_in_a_directory_that_others_may_write_names_no_code(
     here: Path, capsys: pytest.CaptureFixture[str], key: str
@@ -228,6 +238,7 @@ def test_a_program_is_made_for_each_command_that_runs_for_long() -> None:
     assert [type(program) for program in programs()] == [Program] * len(PROGRAMS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words", [("metrics",), ("metrics", "serve"), ("metrics serve",), ("topics", "push"), ("topics push",)]
 )
@@ -248,6 +259,7 @@ def test_a_command_that_has_no_settings_or_is_one_of_several_is_refused_with_the
         assert f"did you mean {name!r}?" in capsys.readouterr().err
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("flags", "variable", "file", "origin"),
     [

@@ -52,6 +52,7 @@ def busy(client: Client) -> Client:
     return client
 
 
+@pytest.mark.full
 def test_every_gauge_of_the_page_is_sent(
     busy: Client, url: str, namespace: str, ear: socket.socket, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,6 +107,7 @@ def test_prefix_and_postfix_go_around_every_name() -> None:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", [("a b", ""), ("", "x:y"), ("a\n", "")])
 def test_a_prefix_that_statsd_could_not_keep_is_refused(words: tuple[str, str]) -> None:
     with pytest.raises(UsageError, match="--p"):
@@ -122,6 +124,7 @@ def test_packets_fit_into_a_frame_and_lose_nothing() -> None:
     assert len(packets) > 1
 
 
+@pytest.mark.full
 def test_emissions_repeat_until_int_and_a_statsd_that_nobody_knows_is_said_once(
     busy: Client, url: str, namespace: str, ear: socket.socket
 ) -> None:
@@ -137,6 +140,7 @@ def test_emissions_repeat_until_int_and_a_statsd_that_nobody_knows_is_said_once(
     assert said.stderr.count("cannot be reached") == 1
 
 
+@pytest.mark.full
 def test_the_table_shows_queues_and_today(
     busy: Client, url: str, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,6 +160,7 @@ def test_the_table_shows_queues_and_today(
     assert (found["failures"], found["failed"], found["workers"]) == ({"k-Error": 1}, 1, 1)
 
 
+@pytest.mark.full
 def test_retried_counts_exceptions_and_lost_counts_leases(
     client: Client, url: str, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,6 +190,7 @@ def test_options_before_the_sub_command_are_refused(url: str, capsys: pytest.Cap
     assert "follow" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_an_empty_namespace_has_totals_all_the_same(
     client: Client, url: str, namespace: str, ear: socket.socket
 ) -> None:

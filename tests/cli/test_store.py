@@ -44,6 +44,7 @@ def run(home: Path) -> Run:
     return program
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["status", "start", "stop", "path"])
 def test_a_url_is_refused_where_it_would_be_ignored(run: Run, command: str) -> None:
     done = run("--url", "redis://127.0.0.1:7777/0", "store", command)
@@ -51,6 +52,7 @@ def test_a_url_is_refused_where_it_would_be_ignored(run: Run, command: str) -> N
     assert "--url: holdfast store is about the embedded store of a directory" in done.stderr
 
 
+@pytest.mark.full
 def test_the_status_shows_the_core_and_whether_it_is_of_another_build(run: Run, home: Path) -> None:
     run("store", "start")
     ours = library()
@@ -67,6 +69,7 @@ def test_the_status_shows_the_core_and_whether_it_is_of_another_build(run: Run, 
     assert json.loads(run("store", "status", "--json").stdout)["core_digest"] == "edited-here"
 
 
+@pytest.mark.full
 def test_a_store_is_started_asked_after_and_stopped(run: Run, home: Path) -> None:
     started = run("store", "start")
     assert (started.returncode, started.stderr) == (0, "")
@@ -86,6 +89,7 @@ def test_a_store_is_started_asked_after_and_stopped(run: Run, home: Path) -> Non
     assert run("store", "stop").stdout == f"no store is running in {home}\n"
 
 
+@pytest.mark.full
 def test_programs_get_json(run: Run, home: Path) -> None:
     started = json.loads(run("store", "start", "--json").stdout)
     assert started["started"] is True
@@ -131,6 +135,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(run: Run, home: Path) -> None
     assert answer.stdout == ""
 
 
+@pytest.mark.full
 def test_what_goes_wrong_without_a_mistake_is_exit_code_1(run: Run, home: Path) -> None:
     run("store", "start")
     run("store", "stop")
@@ -141,6 +146,7 @@ def test_what_goes_wrong_without_a_mistake_is_exit_code_1(run: Run, home: Path) 
     assert "Traceback" not in answer.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words",
     [
@@ -161,12 +167,14 @@ def test_bad_usage_is_exit_code_2(run: Run, home: Path, words: tuple[str, ...]) 
     assert not home.exists()
 
 
+@pytest.mark.full
 def test_the_program_says_its_version_and_its_commands(run: Run) -> None:
     assert run("--version").stdout == f"holdfast {package.__version__}\n"
     help_text = run("--help").stdout
     assert all(f"  {name} " in help_text for name in COMMANDS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_that_is_listed_exists_and_helps(run: Run, name: str) -> None:
     answer = run(name, "--help")
@@ -174,6 +182,7 @@ def test_every_command_that_is_listed_exists_and_helps(run: Run, name: str) -> N
     assert answer.stdout.startswith(f"Usage: holdfast {name}")
 
 
+@pytest.mark.full
 def test_a_command_is_imported_only_when_it_is_named() -> None:
     program = "import sys; from holdfast.cli.main import run; run(['--help']); print(*sys.modules)"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

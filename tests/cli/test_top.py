@@ -25,6 +25,7 @@ def words(url: str, namespace: str, *more: str) -> tuple[str, ...]:
     return ("top", "--url", url, "--namespace", namespace, "--interval", "0.3", *more)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("rows", "columns"), SIZES)
 def test_queues_are_shown_and_every_line_fits(
     busy: Client, url: str, namespace: str, rows: int, columns: int
@@ -36,6 +37,7 @@ def test_queues_are_shown_and_every_line_fits(
         assert seen.code() == 0
 
 
+@pytest.mark.full
 def test_a_queue_is_paused_and_resumed_after_a_question(busy: Client, url: str, namespace: str) -> None:
     with Terminal(*words(url, namespace)) as seen:
         seen.shows("mail")
@@ -53,6 +55,7 @@ def test_a_queue_is_paused_and_resumed_after_a_question(busy: Client, url: str, 
         assert not busy.queues["import"].counts["paused"]
 
 
+@pytest.mark.full
 def test_a_failure_group_is_retried(busy: Client, url: str, namespace: str) -> None:
     with Terminal(*words(url, namespace)) as seen:
         seen.shows("mail")
@@ -65,6 +68,7 @@ def test_a_failure_group_is_retried(busy: Client, url: str, namespace: str) -> N
         assert busy.jobs.failed() == {}
 
 
+@pytest.mark.full
 def test_arrows_select_and_s_sorts(busy: Client, url: str, namespace: str) -> None:
     with Terminal(*words(url, namespace)) as seen:
         seen.shows("by waiting")
@@ -81,6 +85,7 @@ def test_nothing_is_changed_read_only(busy: Client, url: str, namespace: str) ->
         seen.shows("started with --read-only")
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_it(busy: Client, url: str, namespace: str) -> None:
     with Terminal(*words(url, namespace)) as seen:
         seen.shows("mail")
@@ -95,6 +100,7 @@ def test_a_look_that_takes_long_is_taken_less_often() -> None:
     assert pause_after(took=3.0, interval=60.0) == 60.0
 
 
+@pytest.mark.full
 def test_it_needs_a_terminal(url: str, namespace: str) -> None:
     ended = holdfast(*words(url, namespace))
     assert ended.returncode == 2

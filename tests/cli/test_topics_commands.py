@@ -30,6 +30,7 @@ def mail(client: Client) -> Any:
     return topic
 
 
+@pytest.mark.full
 def test_reserved_messages_are_done_or_given_back_by_id_and_deadline(run: Any, mail: Any) -> None:
     code, text = run("reserve", "mail", "--limit", "2", "--ttr", "5m", "--json")
     one, two = json.loads(text)
@@ -48,6 +49,7 @@ def test_reserved_messages_are_done_or_given_back_by_id_and_deadline(run: Any, m
     assert mail.counts.queued == 3
 
 
+@pytest.mark.full
 def test_a_release_deletes_or_with_a_time_queues_again(run: Any, mail: Any) -> None:
     assert run("reserve", "mail")[1].startswith("one\t")
     assert run("release", "mail", "one", "--delay", "1h") == (0, "queued one again\n")
@@ -59,6 +61,7 @@ def test_a_release_deletes_or_with_a_time_queues_again(run: Any, mail: Any) -> N
     assert run("release", "mail", "two", "--at", "1", "--delay", "1s")[0] == 2
 
 
+@pytest.mark.full
 def test_a_message_whose_reservation_has_ended_is_queued_again_and_counted(run: Any, mail: Any) -> None:
     assert run("ready", "mail") == (0, "3\n")
     assert run("reserve", "mail", "--ttr", "1ms")[0] == 0
@@ -68,6 +71,7 @@ def test_a_message_whose_reservation_has_ended_is_queued_again_and_counted(run: 
     assert json.loads(run("ready", "mail", "--json")[1]) == counts
 
 
+@pytest.mark.full
 def test_one_message_is_shown_by_its_id(run: Any, mail: Any) -> None:
     code, text = run("get", "mail", "later")
     assert (code, text.splitlines()[:2]) == (0, ["id     later", "state  queued"])
@@ -76,6 +80,7 @@ def test_one_message_is_shown_by_its_id(run: Any, mail: Any) -> None:
     assert run("get", "mail", "nobody") == (1, 'holdfast: topic mail has no message "nobody"\n')
 
 
+@pytest.mark.full
 def test_what_consumers_do_is_not_audited(run: Any, mail: Any, client: Client) -> None:
     for words in (("reserve", "mail"), ("done", "mail", "one"), ("requeue", "mail"), ("pull", "mail")):
         assert run(*words)[0] == 0
@@ -102,6 +107,7 @@ def test_bad_words_are_usage_errors_and_change_nothing(run: Any, mail: Any, word
     assert (mail.counts.queued, mail.counts.reserved) == (4, 0)
 
 
+@pytest.mark.full
 def test_an_empty_topic_has_nothing_to_take(run: Any, client: Client) -> None:
     client.queues["q"].put("K")
     for command in ("reserve", "pull"):

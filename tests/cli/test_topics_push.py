@@ -116,6 +116,7 @@ def held() -> Iterator[tuple[Receiver, Callable[[], None]]]:
         yield receiver, lambda: receiver.release(event)
 
 
+@pytest.mark.full
 def test_a_message_is_posted_as_json_and_deleted_after_a_2xx(topic: Topic, pushing: Pushing) -> None:
     topic.put("é 1", "one\n\x00two 🦑")
     topic.put("m2", {"user": 7}, delay=0.2)
@@ -131,6 +132,7 @@ def test_a_message_is_posted_as_json_and_deleted_after_a_2xx(topic: Topic, pushi
     assert receiver.connections == 1  # which is kept
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("behaviour", "why"),
     [
@@ -160,6 +162,7 @@ def test_a_message_that_is_not_accepted_comes_back_when_its_ttr_is_over(
     assert [delivery.path for delivery in receiver.deliveries] == ["/hook", "/hook"]
 
 
+@pytest.mark.full
 def test_the_status_counts_and_a_body_without_an_end_is_not_read(topic: Topic, pushing: Pushing) -> None:
     topic.put_many([(f"m{n}", "x") for n in range(3)])
     with Receiver(lambda *_: trickles(ENDLESS)) as receiver:
@@ -179,6 +182,7 @@ def test_a_receiver_that_is_not_there_is_found_when_it_comes(topic: Topic, pushi
     assert len(topic) == 1
 
 
+@pytest.mark.full
 def test_a_late_acceptance_does_not_delete_what_somebody_else_has_meanwhile(
     topic: Topic, pushing: Pushing
 ) -> None:
@@ -196,6 +200,7 @@ def test_a_late_acceptance_does_not_delete_what_somebody_else_has_meanwhile(
     assert item.done()
 
 
+@pytest.mark.full
 def test_term_takes_no_more_and_waits_for_deliveries_under_way(topic: Topic, pushing: Pushing) -> None:
     topic.put_many([("m1", "x"), ("m2", "x")])
     with held() as (receiver, release):
@@ -211,6 +216,7 @@ def test_term_takes_no_more_and_waits_for_deliveries_under_way(topic: Topic, pus
     assert (topic.counts.ready, topic.counts.reserved) == (1, 0)
 
 
+@pytest.mark.full
 def test_a_second_signal_breaks_deliveries_off_and_loses_nothing(topic: Topic, pushing: Pushing) -> None:
     topic.put("m", "x")
     with held() as (receiver, _):
@@ -225,6 +231,7 @@ def test_a_second_signal_breaks_deliveries_off_and_loses_nothing(topic: Topic, p
     assert "the delivery was broken off" in pusher.log
 
 
+@pytest.mark.full
 def test_so_many_deliveries_run_at_once_and_no_more(topic: Topic, pushing: Pushing) -> None:
     topic.put_many([(f"m{n}", "x") for n in range(12)])
     with held() as (receiver, release):
@@ -239,6 +246,7 @@ def test_so_many_deliveries_run_at_once_and_no_more(topic: Topic, pushing: Pushi
     assert set(receiver.ids.values()) == {1}
 
 
+@pytest.mark.full
 def test_deliveries_are_signed_with_the_time(topic: Topic, pushing: Pushing, tmp_path: Path) -> None:
     secret = tmp_path / "hook.secret"
     secret.write_text("0123456789abcdef\n")
@@ -255,6 +263,7 @@ def test_deliveries_are_signed_with_the_time(topic: Topic, pushing: Pushing, tmp
     assert digest == expected.hexdigest()
 
 
+@pytest.mark.full
 def test_a_name_and_password_of_the_url_are_sent_and_logged_nowhere(topic: Topic, pushing: Pushing) -> None:
     topic.put("m", "x")
     with Receiver(first(says(FAILED))) as receiver:
@@ -294,6 +303,7 @@ def test_topics_and_web_hooks_come_from_a_file(client: Client, pushing: Pushing,
     assert (by_id["m2"].path, "holdfast-signature" in by_id["m2"].headers) == ("/hook/two", False)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -317,6 +327,7 @@ def test_what_cannot_be_pushed_is_a_usage_error(url: str, words: tuple[str, ...]
     assert not any(text in done.stderr for text in ("Traceback", "s3cret"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

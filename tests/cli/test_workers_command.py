@@ -22,6 +22,7 @@ def seen(client: Client, *names: str, **facts: str) -> None:
         client.run(WorkerSeen(name, {"host": "box", "pid": "7", "pool": "process", **facts}))
 
 
+@pytest.mark.full
 def test_the_list_shows_what_workers_say_of_themselves_and_lives_with_nonsense(
     client: Client, ask: Any
 ) -> None:
@@ -41,6 +42,7 @@ def test_the_list_shows_what_workers_say_of_themselves_and_lives_with_nonsense(
     assert any(line.startswith("w-0\tbox\t7\tprocess\tmail, news\t1\t4\t2 h\t") for line in lines)
 
 
+@pytest.mark.full
 def test_a_check_tells_by_its_exit_code_whether_a_worker_of_that_name_or_machine_lives(
     client: Client, ask: Any
 ) -> None:
@@ -68,6 +70,7 @@ def test_a_check_fails_for_a_worker_that_was_silent_for_too_long(client: Client,
     assert (said.returncode, said.stdout) == (1, "w: silent for 30.1 s, longer than 30 s\n")
 
 
+@pytest.mark.full
 def test_workers_are_told_to_be_quiet_and_to_go_on_by_the_name_their_command_was_given(
     client: Client, ask: Any
 ) -> None:

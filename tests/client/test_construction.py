@@ -367,6 +367,7 @@ def test_an_existing_connection_is_used_as_it_is(kind: Any, namespace: str, opti
             do(lambda: mine.close() if kind is Client else mine.aclose())
 
 
+@pytest.mark.full
 def test_a_client_of_the_driver_with_a_single_connection_shares_it(kind: Any, namespace: str) -> None:
     with ScratchStore(durability="fsync") as store:
         options = {"single_connection_client": True, "client_name": "mine"}
@@ -703,6 +704,7 @@ def tls_relay(store: ScratchStore, certificate: Path) -> Iterator[int]:
         loop.close()
 
 
+@pytest.mark.full
 def test_a_store_behind_tls_is_reached_by_parts_and_by_url(
     kind: Any, store: ScratchStore, certificate: Path, namespace: str
 ) -> None:

@@ -419,6 +419,7 @@ def test_what_is_no_client_or_one_of_the_other_kind_is_named(url):
             AsyncEvents(wrong)
 
 
+@pytest.mark.full
 def test_a_signal_can_end_a_program_that_listens(url, namespace):
     program = (
         "import signal, sys, threading\n"

@@ -68,6 +68,7 @@ def crew(request, client, jobs):
     return Crew(client, jobs, request.param)
 
 
+@pytest.mark.full
 def test_a_worker_runs_concurrently_with_a_block_and_ends_with_it(crew):
     with run_worker_concurrently_with(crew.worker):
         crew.put(2)
@@ -80,6 +81,7 @@ def test_a_worker_runs_concurrently_with_a_block_and_ends_with_it(crew):
     assert (crew.notes[0] == str(os.getpid())) == (crew.worker.settings.pool == "serial")
 
 
+@pytest.mark.full
 def test_a_worker_stops_after_a_block(crew):
     def block():
         crew.put(1)
@@ -88,6 +90,7 @@ def test_a_worker_stops_after_a_block(crew):
     assert stop_worker_after(crew.worker, block) == crew.notes
 
 
+@pytest.mark.full
 def test_the_error_of_a_block_comes_out_and_the_worker_stops(crew):
     with pytest.raises(LookupError), run_worker_concurrently_with(crew.worker):
         raise LookupError
@@ -95,6 +98,7 @@ def test_the_error_of_a_block_comes_out_and_the_worker_stops(crew):
     assert len(crew.client.queues["mail"]) == 1
 
 
+@pytest.mark.full
 def test_exactly_so_many_jobs_are_run(crew):
     crew.put(5)
     run_jobs(crew.worker, 3)
@@ -102,6 +106,7 @@ def test_exactly_so_many_jobs_are_run(crew):
     assert len(crew.client.queues["mail"]) == 2
 
 
+@pytest.mark.full
 def test_queues_are_drained(crew):
     crew.put(3)
     crew.put(2, "post")
@@ -116,6 +121,7 @@ def test_jobs_that_do_not_come_are_waited_for_with_a_deadline(crew):
         run_jobs(crew.worker, 1, timeout=0.3)
 
 
+@pytest.mark.full
 def test_modules_to_import_are_imported_before_the_first_job(crew):
     crew.worker = RealWorker(
         crew.client,
@@ -132,6 +138,7 @@ def test_modules_to_import_are_imported_before_the_first_job(crew):
     sys.modules.pop("of_nobody", None)
 
 
+@pytest.mark.full
 def test_the_clients_of_the_jobs_work_on_the_store_of_the_test_in_other_processes_too(client, jobs):
     crew = Crew(client, jobs, "process")
     client.queues["mail"].put("notes_to_file.Stray", {"to": str(crew.file)})

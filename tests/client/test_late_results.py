@@ -26,6 +26,7 @@ def run_all(client: Client, count: int) -> list[str]:
     return jids
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.full)])
 def test_results_read_late_are_all_there_though_the_jobs_are_forgotten(client: Client, count: int):
     client.config["jobs-history-count"] = count // 10

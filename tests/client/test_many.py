@@ -1,5 +1,7 @@
 """More than one call can carry: the clients page and split by themselves."""
 
+import pytest
+
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
 
 
@@ -26,6 +28,7 @@ def test_jobs_of_many_relatives_are_read_in_as_many_calls_as_it_takes(do):
     assert {len(job.dependencies) for job in jobs} == {400}
 
 
+@pytest.mark.full
 def test_a_page_of_failed_jobs_may_be_longer_than_a_call(do):
     do(lambda: do.client.queues["q"].put_many([("K", n) for n in range(600)]))
     for job in do(lambda: do.client.queues["q"].pop(count=512)) + do(

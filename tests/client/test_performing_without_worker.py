@@ -282,6 +282,7 @@ def test_puts_on_completion_are_kept_back_here_too(client, fails, puts):
     assert client.queues["next"].length() == puts
 
 
+@pytest.mark.full
 def test_whoever_only_puts_does_not_load_what_performs():
     program = (
         "import sys, holdfast; holdfast.Client('redis://nowhere').queues['q']; "

@@ -52,6 +52,7 @@ def look(url: str) -> None:
         _ = client.queues["q"].counts
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words", [("worker", "-q", "q", "--url"), ("workers", "list", "--url"), ("notify", "--webhook")]
 )

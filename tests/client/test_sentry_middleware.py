@@ -66,6 +66,7 @@ def put_and_pop(do, klass, **options):
     return do(lambda: do.client.queues["q"].pop())
 
 
+@pytest.mark.full
 def test_what_a_job_raises_is_reported_with_the_job_and_raised_on(do, klass, mailbox):
     job = put_and_pop(do, klass, tags=["letter"], priority=7)
     with pytest.raises(ValueError, match="no stamp"):

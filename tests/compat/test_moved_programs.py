@@ -85,6 +85,7 @@ def test_a_program_moves_by_one_import(store, tmp_path):
     assert run("holdfast.compat.reqless", line, store.url, environment, tmp_path) == SEEN
 
 
+@pytest.mark.full
 def test_that_program_saw_the_same_before(store, tmp_path):
     from packages import environment
     from reference import PACKAGE
@@ -264,6 +265,7 @@ def test_the_helpers_for_tests_take_such_a_worker(client, notes):
         until(lambda: len(notes()) == 2, "the second job was performed")
 
 
+@pytest.mark.full
 def test_a_forking_worker_performs_jobs_in_children_until_it_is_told_to_stop(url, namespace, notes, tmp_path):
     source = Path(holdfast.__file__).parents[1]
     process = subprocess.Popen(

@@ -659,6 +659,7 @@ def holds_data(op: str, value: Any, given: Value) -> bool:
     return isinstance(value, str) and holds_text(op, given, value)
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(FILTERS)
 def test_a_filter_prints_as_a_text_that_is_parsed_as_the_same_filter(found: Filter) -> None:
@@ -666,6 +667,7 @@ def test_a_filter_prints_as_a_text_that_is_parsed_as_the_same_filter(found: Filt
     assert parse(str(found)) == found
 
 
+@pytest.mark.full
 @settings(max_examples=200, deadline=None)
 @given(FILTERS, st.lists(ROWS, min_size=1, max_size=4))
 def test_the_matcher_agrees_with_a_plain_reading_of_the_filter(found: Filter, rows: list[JobRow]) -> None:
@@ -684,6 +686,7 @@ def test_a_match_has_one_of_the_texts_that_the_filter_requires(found: Filter, ro
         assert required is None or any(glob(pattern)(text) for pattern in required for text in texts)
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(FILTERS, ROWS)
 def test_a_filter_does_not_read_what_it_does_not_need(found: Filter, row: JobRow) -> None:

@@ -62,6 +62,7 @@ def test_named_jobs_are_cancelled_with_all_that_wait_for_them(console: Console, 
     assert [result for _, result in results] == [True] * 3
 
 
+@pytest.mark.full
 def test_an_operation_begins_at_its_time_and_is_stopped_before(console: Console, client: Client) -> None:
     put(client, 2)
     later = console.now_ms() + 600_000

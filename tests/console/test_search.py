@@ -288,6 +288,7 @@ def literal(value: Any) -> str:
     return quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
+@pytest.mark.full
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PUTS, st.integers(1, 4))
 def test_hostile_names_and_data_are_found_by_what_they_are(
@@ -346,6 +347,7 @@ CHANGES = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("text", ["state:waiting", "queue:a,b,c", "state:waiting,scheduled queue:*", "tag:t"])
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 7), changes=st.lists(CHANGES, min_size=1, max_size=8))
@@ -424,6 +426,7 @@ def test_other_work_of_the_event_loop_has_its_turn_while_jobs_are_compared(
     assert sizes.count(0) > 5  # steps without calls, which only give others a turn
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seconds", [1e-9, 0.001, 0.02])
 def test_a_page_that_takes_long_ends_and_the_next_goes_on_there(
     large: list[str], client: Client, monkeypatch: pytest.MonkeyPatch, seconds: float

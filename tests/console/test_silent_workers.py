@@ -22,6 +22,7 @@ def seen(client: Client, name: str, *queues: str) -> None:
     client.run(WorkerSeen(name, {"queues": json.dumps(queues), "slots": "4", "busy": "4"}))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("queue", ["mail", "ma*", "*"])
 def test_a_queue_whose_only_worker_is_silent_has_none(
     client: Client, clock: StoppedClock, url: str, namespace: str, queue: str

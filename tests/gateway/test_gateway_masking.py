@@ -91,6 +91,7 @@ LOOKS: list[tuple[str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("scene")
 @pytest.mark.parametrize("user", ["vic", "oli"])
 def test_no_verb_shows_what_is_masked_to_who_looks_or_operates(verbs: Verbs, user: str) -> None:

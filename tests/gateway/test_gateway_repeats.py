@@ -77,6 +77,7 @@ def gateways(client: Client) -> Iterator[list[str]]:
 CUTS = ["", "before", "within", "after", "response"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_cut_connection_repeated_does_nothing_twice(client: Client, gateways: list[str], cut: str) -> None:
     program = Program(gateways)

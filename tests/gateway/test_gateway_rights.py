@@ -35,6 +35,7 @@ WORKER = {
 READS = {name for name, verb in table().items() if verb.reads} | {"info"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("user", "allowed"),
     [
@@ -55,6 +56,7 @@ def test_roles_have_one_home() -> None:
     assert set(BY_NAME) == set(get_args(Role)) == {*ROLES, "admin"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("user", ["pam", "wes", "lea", "len", "lou", "nia"])
 def test_a_token_of_a_program_or_with_limits_opens_no_page(verbs: Verbs, user: str) -> None:
     sent = {"Authorization": f"Bearer {user}", "Sec-Fetch-Site": "same-origin"}

@@ -165,6 +165,7 @@ def test_429_for_too_many_unknown_tokens_which_bars_neither_right_nor_ended_nor_
     assert verbs.http.post("/v1/queues", json={}).status_code == 401
 
 
+@pytest.mark.full
 def test_503_while_the_store_does_not_respond(namespace: str) -> None:
     with ScratchStore() as store:
         app = create_app(

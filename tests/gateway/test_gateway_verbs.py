@@ -149,6 +149,7 @@ def test_a_verb_returns_what_the_description_says(verbs: Verbs, verb: str) -> No
     jsonschema.validate(EXAMPLES[verb], {**body, "components": description["components"]})
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("scene")
 def test_the_description_is_a_valid_document(verbs: Verbs) -> None:
     found = verbs.http.get("/v1/openapi.json", headers={"Authorization": "Bearer wes"}).json()

@@ -100,6 +100,7 @@ async def test_a_delayed_job_and_one_whose_lease_ends_come_without_a_wake_up(
     assert (again["jid"], again["losses"], again["worker"]) == ("late", 1, "next")
 
 
+@pytest.mark.full
 async def test_a_hundred_waiting_pops_of_as_many_queues_share_one_connection_and_each_gets_its_job(
     own: ScratchStore, own_address: str, namespace: str
 ) -> None:
@@ -159,6 +160,7 @@ async def test_a_client_that_disconnects_while_it_waits_gets_no_job(
     await client.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("at", range(12))
 async def test_a_client_that_disconnects_in_the_moment_of_the_grant_costs_its_job_nothing(
     own_address: str, own: ScratchStore, namespace: str, at: int

@@ -112,6 +112,7 @@ def of_the_other(verbs: Verbs) -> Any:
     )
 
 
+@pytest.mark.full
 def test_what_verbs_return_of_the_users_own_has_nothing_of_others(verbs: Verbs) -> None:
     before = of_the_other(verbs)
     for verb, body in EXAMPLES.items():
@@ -176,6 +177,7 @@ MORE: list[tuple[str, dict[str, Any]]] = [
 """Requests for what is of the other tenant, beside those that are made of `EXAMPLES`."""
 
 
+@pytest.mark.full
 def test_a_request_that_names_anything_of_others_is_refused(verbs: Verbs) -> None:
     before, tried = of_the_other(verbs), 0
     made = [
@@ -230,6 +232,7 @@ def test_an_explanation_shows_own_holders_and_parents_only(verbs: Verbs) -> None
     assert verbs("dependents", "viewer", jid="a")["jids"] == ["waits"]
 
 
+@pytest.mark.full
 def test_no_page_twin_action_or_stream_is_open_to_a_limited_user(verbs: Verbs) -> None:
     before = of_the_other(verbs)
     base = verbs._base.removesuffix("/v1/")

@@ -42,6 +42,7 @@ def test_parts_are_served_together(programs: Callable[..., Verbs]) -> None:
     assert statuses == [404, 200, 200, 404]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("part", ["api", "gateway", "topics"])
 def test_only_the_pages_need_templates(part: str) -> None:
     program = (

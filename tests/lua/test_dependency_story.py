@@ -301,6 +301,7 @@ def test_a_job_that_nobody_waits_for_is_not_walked_from(door: Door):
     assert door.put_waiting("last", "c2999") == [1]
 
 
+@pytest.mark.full
 def test_a_circle_that_is_too_large_to_be_looked_for_is_refused(door: Door):
     door.put("q", "root", "bud")
     for start in range(0, 3000, 200):

@@ -270,6 +270,7 @@ def test_all_known_queues_are_looked_through_and_what_the_index_misses_is_entere
     assert work(core) == ["q", "r"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("together", [1, 3, 1200])
 def test_a_root_of_an_earlier_release_is_looked_through_at_once(core, door: Door, together: int):
     """There queues have the millisecond of their first use as their score, which many may share."""

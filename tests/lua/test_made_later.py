@@ -29,6 +29,7 @@ def unmade(store):
     return set(store.ask("FCALL", "unmade", "0").split())
 
 
+@pytest.mark.full
 def test_the_usual_life_of_a_job_needs_what_is_made_at_once(store):
     """A name that is missing here belongs into `AT_ONCE`."""
     call(store, "info", "test", 1_700_000_000_000)

@@ -35,6 +35,7 @@ def machine(engine: Engine) -> Iterator[type[CoreAndModel]]:
         yield type("Machine", (CoreAndModel,), {"door": door})
 
 
+@pytest.mark.full
 def test_the_core_does_what_the_model_does(machine: type[CoreAndModel]) -> None:
     run_state_machine_as_test(machine, settings=QUICK)
 

@@ -182,6 +182,7 @@ def door(engine: Engine) -> Iterator[Door]:
         yield made
 
 
+@pytest.mark.full
 def test_no_worker_sleeps_beside_a_job_it_could_have(door: Door) -> None:
     machine: Any = type("Machine", (Wakes,), {"door": door})
     run_state_machine_as_test(machine, settings=SEARCH)

@@ -161,6 +161,7 @@ def search(door: Door, **more: Any) -> None:
     run_state_machine_as_test(machine, settings=settings(SEARCH, **more))
 
 
+@pytest.mark.full
 def test_no_worker_of_many_queues_sleeps_beside_a_job_it_could_have(door: Door) -> None:
     search(door)
 

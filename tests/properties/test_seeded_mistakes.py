@@ -83,3 +83,14 @@ def test_a_test_finds(mistake: FileMistake, tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 1, done.stdout
+
+
+def test_the_tests_that_find_mistakes_in_files_run_every_day() -> None:
+    left_out = []
+    for found_by in {mistake.found_by for mistake in MISTAKES_IN_FILES}:
+        path, _, name = found_by.partition("::")
+        text = (TESTS / path).read_text()
+        before = text[: text.index(f"def {name}(")].rpartition("\n\n\n")[2]
+        if "mark.full" in before or "pytestmark = pytest.mark.full" in text:
+            left_out.append(found_by)
+    assert left_out == []

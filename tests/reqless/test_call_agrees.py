@@ -149,6 +149,7 @@ def native(clock: StoppedClock, words: tuple[Any, ...]) -> Any:
         return Refused(str(refused))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("life", LIVES)
 def test_a_call_answers_as_the_script_does(life: str, door: Door, clock: StoppedClock) -> None:
     for name, seconds in OLDER_SETTINGS.items():

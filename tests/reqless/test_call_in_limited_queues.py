@@ -10,6 +10,7 @@ def put(client: Client, jid: str, *more: object) -> object:
     return client("queue.put", "w", "q", jid, "k", "{}", 0, *more)
 
 
+@pytest.mark.full
 def test_a_full_queue_takes_no_more_and_counts_none_of_them(url: str, namespace: str) -> None:
     with Client(url, namespace=namespace) as client:
         client.queues["q"].set_bound("max-waiting", 2)

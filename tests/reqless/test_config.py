@@ -10,6 +10,7 @@ DEFAULTS = {
 }  # fmt: skip
 
 
+@pytest.mark.full
 def test_fresh_settings_are_texts_also_where_they_are_numbers(door: Door) -> None:
     assert door.call("config.getAll", 1) == DEFAULTS
     assert [door.raw("config.get", 1, key) for key in DEFAULTS] == list(DEFAULTS.values())
@@ -38,6 +39,7 @@ def test_each_change_is_told_also_where_nothing_changed(door: Door) -> None:
     ]
 
 
+@pytest.mark.full
 def test_a_queue_may_have_a_heartbeat_of_its_own(door: Door) -> None:
     door.call("config.set", 0, "heartbeat", 30)
     door.call("config.set", 0, "q-heartbeat", 100)
@@ -49,6 +51,7 @@ def test_a_queue_may_have_a_heartbeat_of_its_own(door: Door) -> None:
     assert door.call("job.heartbeat", 2, "q", "w") == 32
 
 
+@pytest.mark.full
 def test_a_queue_may_be_looked_through_more_often(door: Door) -> None:
     door.call("throttle.set", 0, "t", 1)
     for now, jid in ((1, "a"), (2, "b"), (3, "c")):
@@ -59,6 +62,7 @@ def test_a_queue_may_be_looked_through_more_often(door: Door) -> None:
     assert [jid for jid, *_ in popped(door, 5, limit=2)] == ["a", "free"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "key", ["heartbeat", "grace-period", "jobs-history", "max-job-history", "max-pop-retry"]
 )
@@ -72,6 +76,7 @@ def test_a_number_that_is_none_counts_as_not_set(door: Door, key: str) -> None:
     assert door.call("jobs.completed", 73) == ["j"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     (("config.get",), "config.get(): Argument 'key' missing"),
     (("config.set",), 'config.set(): Arg "option" missing'),

@@ -65,6 +65,7 @@ def doors(engine_store: ScratchStore, request: pytest.FixtureRequest) -> Iterato
     made.pair.close()
 
 
+@pytest.mark.full
 def test_both_cores_answer_alike(doors: Doors, engine_store: ScratchStore) -> None:
     search(doors, 25)
 

@@ -1,5 +1,6 @@
 """failureGroups.counts: how many failed jobs each group has."""
 
+import pytest
 from stories import fail, refusal
 from two_doors import Door
 
@@ -16,6 +17,7 @@ def test_groups_come_with_their_first_job_and_go_with_their_last(door: Door) -> 
     assert door.raw("failureGroups.counts", 6) == "{}"
 
 
+@pytest.mark.full
 def test_two_numbers_are_looked_at_though_nobody_needs_them(door: Door) -> None:
     assert door.call("failureGroups.counts", 1, "0", "25") == {}
     assert 'Failed(): Arg "start" is not a number' in refusal(door.call("failureGroups.counts", 1, "x"))

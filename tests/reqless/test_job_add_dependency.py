@@ -41,6 +41,7 @@ def test_the_job_is_ready_at_once_when_nothing_is_left(waiting: Door) -> None:
     assert waiting.messages() == []
 
 
+@pytest.mark.full
 def test_all_lets_go_of_all(waiting: Door) -> None:
     waiting.call("job.addDependency", 3, "j", "b")
     assert waiting.call("job.removeDependency", 3, "j", "b", "all") == 1
@@ -49,6 +50,7 @@ def test_all_lets_go_of_all(waiting: Door) -> None:
     assert ties(waiting) == ("waiting", [])
 
 
+@pytest.mark.full
 def test_the_delay_that_was_ignored_is_not_kept_for_later(waiting: Door) -> None:
     waiting.call("job.removeDependency", 3, "j", "all")
     put(waiting, 4, "j", "q", 0, "depends", '["a"]')
@@ -57,11 +59,13 @@ def test_the_delay_that_was_ignored_is_not_kept_for_later(waiting: Door) -> None
     assert ties(waiting) == ("waiting", [])
 
 
+@pytest.mark.full
 def test_no_names_change_nothing(waiting: Door) -> None:
     assert waiting.call("job.addDependency", 3, "j") == waiting.call("job.removeDependency", 3, "j") == 1
     assert ties(waiting) == ("depends", ["a"])
 
 
+@pytest.mark.full
 def test_a_job_may_wait_for_more_than_a_thousand(waiting: Door) -> None:
     names = [f"p{number:04}" for number in range(1100)]
     for name in names:
@@ -70,6 +74,7 @@ def test_a_job_may_wait_for_more_than_a_thousand(waiting: Door) -> None:
     assert ties(waiting) == ("depends", ["a", *names])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["job.addDependency", "job.removeDependency"])
 def test_only_a_job_that_waits_for_others_can_be_told_so(waiting: Door, command: str) -> None:
     assert refusal(waiting.call(command, 3)) == "no jid provided"
@@ -78,6 +83,7 @@ def test_only_a_job_that_waits_for_others_can_be_told_so(waiting: Door, command:
     assert refusal(waiting.call(command, 3, "a", "b")) == sentence.format("a", "waiting")
 
 
+@pytest.mark.full
 def test_nobody_waits_for_itself(waiting: Door) -> None:
     put(waiting, 3, "k", "q", 0, "depends", '["j"]')
     assert (
@@ -88,6 +94,7 @@ def test_nobody_waits_for_itself(waiting: Door) -> None:
     assert ties(waiting) == ("depends", ["a"])
 
 
+@pytest.mark.full
 def test_a_job_whose_delay_is_over_and_that_nobody_moved_yet_is_called_scheduled(door: Door) -> None:
     put(door, 1, "j", "q", 5)
     for command in ("job.addDependency", "job.removeDependency"):

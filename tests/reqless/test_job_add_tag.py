@@ -27,6 +27,7 @@ def test_tags_are_taken_away_and_others_stay_in_order(door: Door) -> None:
     assert door.connection.ask("EXISTS", "ql:tags") == 0
 
 
+@pytest.mark.full
 def test_a_tag_that_the_job_does_not_have_is_no_less_popular_for_it(door: Door) -> None:
     for jid in "ab":
         put(door, 1, jid, "q", 0, "tags", '["x"]')
@@ -35,18 +36,21 @@ def test_a_tag_that_the_job_does_not_have_is_no_less_popular_for_it(door: Door) 
     assert door.call("tags.top", 2) == ["x"]
 
 
+@pytest.mark.full
 def test_no_tags_change_nothing(door: Door) -> None:
     put(door, 1, "j", "q", 0, "tags", '["a"]')
     assert door.call("job.addTag", 2, "j") == door.call("job.removeTag", 2, "j") == ["a"]
     assert door.raw("job.addTag", 2, "j") == '["a"]'
 
 
+@pytest.mark.full
 def test_a_job_may_have_hundreds(door: Door) -> None:
     put(door, 1, "j")
     names = [f"t{n}" for n in range(300)]
     assert door.call("job.addTag", 2, "j", *names) == names
 
 
+@pytest.mark.full
 def test_a_completed_job_is_tagged_and_leaves_no_tag_behind_when_it_goes(door: Door) -> None:
     put(door, 1, "j")
     popped(door, 2)
@@ -59,6 +63,7 @@ def test_a_completed_job_is_tagged_and_leaves_no_tag_behind_when_it_goes(door: D
     assert door.connection.ask("EXISTS", "ql:tags") == 0
 
 
+@pytest.mark.full
 def test_a_cancelled_job_leaves_no_tag_behind(door: Door) -> None:
     put(door, 1, "j", "q", 0, "tags", '["a"]')
     door.call("job.cancel", 2, "j")
@@ -66,6 +71,7 @@ def test_a_cancelled_job_leaves_no_tag_behind(door: Door) -> None:
     assert door.connection.ask("EXISTS", "ql:tags") == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["job.addTag", "job.removeTag"])
 def test_only_a_job_that_exists_has_tags(door: Door, command: str) -> None:
     assert refusal(door.call(command, 1)) == 'Tag(): Arg "jid" missing'
@@ -73,6 +79,7 @@ def test_only_a_job_that_exists_has_tags(door: Door, command: str) -> None:
     assert door.connection.ask("EXISTS", "ql:tags") == 0
 
 
+@pytest.mark.full
 def test_a_number_and_its_text_are_two_tags_of_a_job_and_one_of_the_index(door: Door) -> None:
     put(door, 1, "j", "q", 0, "tags", "[7]")
     assert door.call("job.addTag", 2, "j", "7") == [7, "7"]

@@ -31,6 +31,7 @@ def test_who_had_the_job_before_does_not_hear_of_it(door: Door) -> None:
     assert door.messages() == [("ql:log", canceled("j"))]
 
 
+@pytest.mark.full
 def test_unknown_and_completed_jobs_are_left_alone_in_silence(door: Door) -> None:
     put(door, 1, "done")
     popped(door, 2)
@@ -43,6 +44,7 @@ def test_unknown_and_completed_jobs_are_left_alone_in_silence(door: Door) -> Non
     assert door.call("job.cancel", 4) == []
 
 
+@pytest.mark.full
 def test_a_job_that_others_wait_for_is_cancelled_with_them_only(door: Door) -> None:
     put(door, 1, "a")
     put(door, 2, "b", "q", 0, "depends", '["a"]')
@@ -56,6 +58,7 @@ def test_a_job_that_others_wait_for_is_cancelled_with_them_only(door: Door) -> N
     assert door.call("job.cancel", 6, "a") == ["a"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("order", ["abc", "cba", "bca"])
 def test_a_chain_goes_in_any_order(door: Door, order: str) -> None:
     put(door, 1, "a")
@@ -65,6 +68,7 @@ def test_a_chain_goes_in_any_order(door: Door, order: str) -> None:
     assert door.call("job.getMulti", 4, "a", "b", "c") == []
 
 
+@pytest.mark.full
 def test_a_slot_that_comes_back_goes_to_the_next(door: Door) -> None:
     door.call("throttle.set", 0, "db", 1)
     for now, jid in enumerate("abc", 1):
@@ -77,6 +81,7 @@ def test_a_slot_that_comes_back_goes_to_the_next(door: Door) -> None:
     assert [jid for jid, *_ in popped(door, 7)] == ["b"]
 
 
+@pytest.mark.full
 def test_a_failed_job_leaves_its_group_and_the_count_of_its_day(door: Door) -> None:
     put(door, 0, "j")
     popped(door, 0)

@@ -5,6 +5,7 @@ from stories import history, peeked, popped, put, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_a_completed_job_has_no_queue_and_no_holder(running: Door) -> None:
     assert running.call("job.complete", 30, "j", "w", "q", '{"b":2}') == "complete"
     assert running.messages() == [("ql:log", '{"jid":"j","event":"completed","queue":"q"}')]
@@ -16,6 +17,7 @@ def test_a_completed_job_has_no_queue_and_no_holder(running: Door) -> None:
     assert (stats["wait"]["count"], stats["wait"]["mean"], stats["run"]["mean"]) == (1, 9, 20)
 
 
+@pytest.mark.full
 def test_a_tracked_job_is_told_first_on_its_own_channel(running: Door) -> None:
     running.call("job.track", 11, "j")
     running.messages()
@@ -23,12 +25,14 @@ def test_a_tracked_job_is_told_first_on_its_own_channel(running: Door) -> None:
     assert [channel for channel, _ in running.messages()] == ["ql:completed", "ql:log"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("data", ["[]", "{}", '{"a": [ ]}', "12345678901234567", "null", '"x"', " 1"])
 def test_data_are_kept_byte_for_byte(running: Door, data: str) -> None:
     running.call("job.complete", 12, "j", "w", "q", data, "more", "words")
     assert running.call("job.get", 12, "j")["data"] == data
 
 
+@pytest.mark.full
 def test_retries_are_given_back_and_a_noted_failure_is_forgotten(running: Door) -> None:
     running.call("job.retry", 11, "j", "q", "w", 0, "g", "m")
     assert popped(running, 12) == [("j", 4, 72)]
@@ -37,12 +41,14 @@ def test_retries_are_given_back_and_a_noted_failure_is_forgotten(running: Door) 
     assert (job["remaining"], job["failure"]) == (5, {})
 
 
+@pytest.mark.full
 def test_the_holder_may_still_complete_in_the_grace_period(running: Door) -> None:
     assert popped(running, 70, worker="v") == []
     assert running.call("job.complete", 75, "j", "w", "q", "{}") == "complete"
     assert popped(running, 90, worker="v") == []
 
 
+@pytest.mark.full
 def test_dependents_go_even_if_the_job_is_dropped_at_once(running: Door) -> None:
     running.call("config.set", 11, "jobs-history", -1)
     put(running, 11, "child", "q", 0, "depends", '["j"]')
@@ -50,6 +56,7 @@ def test_dependents_go_even_if_the_job_is_dropped_at_once(running: Door) -> None
     assert (running.call("job.get", 12, "j"), peeked(running, 12)) == (None, ["child"])
 
 
+@pytest.mark.full
 def test_a_job_whose_name_looks_like_an_entry_of_another_is_not_taken_for_it(door: Door) -> None:
     for jid in ("x", "\1x"):
         put(door, 1, jid, "q", 0, "tags", '["t"]')

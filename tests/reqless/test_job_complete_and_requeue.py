@@ -20,6 +20,7 @@ def advance(door: Door, now: float, *words: object, jid: str = "j") -> Any:
     return door.call("job.completeAndRequeue", now, jid, "w", "q", '{"b": 2}', *words)
 
 
+@pytest.mark.full
 def test_the_job_waits_in_the_next_queue_in_the_same_life(running: Door) -> None:
     assert advance(running, 12.5, "next one") == "waiting"
     assert running.messages() == [("ql:log", '{"jid":"j","to":"next one","event":"advanced","queue":"q"}')]
@@ -37,6 +38,7 @@ def test_the_job_waits_in_the_next_queue_in_the_same_life(running: Door) -> None
     assert running.call("queue.stats", 13, "q", 13)["run"]["mean"] == 2.5
 
 
+@pytest.mark.full
 def test_a_tracked_job_completes_first(running: Door) -> None:
     running.call("job.track", 11, "j")
     running.messages()
@@ -44,6 +46,7 @@ def test_a_tracked_job_completes_first(running: Door) -> None:
     assert [channel for channel, _ in running.messages()] == ["ql:completed", "ql:log"]
 
 
+@pytest.mark.full
 def test_slots_come_back_and_those_of_the_next_queue_count(running: Door) -> None:
     advance(running, 12, "r")
     assert running.call("job.get", 12, "j")["throttles"] == ["db", "ql:q:r"]
@@ -53,6 +56,7 @@ def test_slots_come_back_and_those_of_the_next_queue_count(running: Door) -> Non
     assert locks == [["j"], [], ["j"]]
 
 
+@pytest.mark.full
 def test_a_failure_that_was_noted_is_forgotten(running: Door) -> None:
     running.call("job.retry", 11, "j", "q", "w", 0, "g", "m")
     popped(running, 12)
@@ -61,12 +65,14 @@ def test_a_failure_that_was_noted_is_forgotten(running: Door) -> None:
     assert (job["failure"], job["remaining"]) == ({}, 2)
 
 
+@pytest.mark.full
 def test_a_delay_is_kept_whatever_is_said_of_parents(running: Door) -> None:
     assert advance(running, 12, "q", "delay", "30.5", "depends", '["unknown"]') == "scheduled"
     assert running.call("job.get", 42.25, "j")["state"] == "scheduled"
     assert running.call("job.get", 42.5, "j")["state"] == "waiting"
 
 
+@pytest.mark.full
 def test_it_waits_for_those_that_are_open(running: Door) -> None:
     for jid in ("p", "other"):
         put(running, 11, jid)
@@ -107,6 +113,7 @@ def test_a_name_without_a_value_and_an_unknown_one_are_left_alone(running: Door)
     assert advance(running, 12, "r", "colour", "blue", "delay") == "waiting"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "queue", "state"), [
     (("next", "r"), "r", "waiting"), (("next", "r", "delay", 5), "r", "scheduled"),
     (("next", "r", "delay", 0, "depends", "[]"), "r", "waiting"),
@@ -119,6 +126,7 @@ def test_the_word_next_before_the_queue_is_understood(
     assert running.call("job.get", 12, "j")["queue"] == queue
 
 
+@pytest.mark.full
 def test_lines_are_kept_as_many_as_are_allowed(running: Door) -> None:
     running.call("config.set", 11, "max-job-history", 4)
     for now in (12, 14):
@@ -128,6 +136,7 @@ def test_lines_are_kept_as_many_as_are_allowed(running: Door) -> None:
     assert lines == [("put", 1), ("done", 14), ("put", 14), ("popped", 15)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no jid provided"),
     (("j",), 'Complete(): Arg "worker" missing'),

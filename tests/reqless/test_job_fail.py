@@ -5,6 +5,7 @@ from stories import popped, put, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_failed_jobs_are_listed_newest_call_first(door: Door) -> None:
     for jid in ("b", "a", "c"):
         put(door, 1, jid)
@@ -21,6 +22,7 @@ def test_failed_jobs_are_listed_newest_call_first(door: Door) -> None:
     assert (job["state"], job["worker"], job["expires"], job["remaining"]) == ("failed", "", 0, 5)
 
 
+@pytest.mark.full
 def test_a_tracked_job_is_told_last_on_its_own_channel(running: Door) -> None:
     running.call("job.track", 11, "j")
     running.messages()
@@ -28,11 +30,13 @@ def test_a_tracked_job_is_told_last_on_its_own_channel(running: Door) -> None:
     assert [channel for channel, _ in running.messages()] == ["ql:log", "ql:failed"]
 
 
+@pytest.mark.full
 def test_data_are_replaced_if_given_byte_for_byte(running: Door) -> None:
     running.call("job.fail", 11, "j", "w", "g", "m", '{"b": [ ], "a": 12345678901234567}')
     assert running.call("job.get", 11, "j")["data"] == '{"b": [ ], "a": 12345678901234567}'
 
 
+@pytest.mark.full
 def test_failures_are_counted_on_their_day(running: Door) -> None:
     running.call("job.fail", 86410, "j", "w", "g", "m")
     days = [running.call("queue.stats", 86410, "q", day) for day in (0, 86400)]
@@ -52,6 +56,7 @@ def test_a_message_may_be_of_any_length_and_kind(running: Door) -> None:
     assert '"message":"a \\"quoted\\"\\n\\/\\u007fé' in running.messages()[0][1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no jid provided"),
     (("j",), 'Fail(): Arg "worker" missing'),
@@ -71,6 +76,7 @@ def test_what_cannot_be_failed_stays_as_it_is(running: Door, words: tuple[str, .
     assert running.call("failureGroups.counts", 12) == {}
 
 
+@pytest.mark.full
 def test_a_job_whose_delay_is_over_and_that_nobody_moved_yet_is_called_scheduled(door: Door) -> None:
     door.call("queue.put", 1, "me", "q", "j", "k", "{}", 5)
     for command, *words in (("job.fail", "j", "w", "g", "m"), ("job.complete", "j", "w", "q", "{}")):

@@ -1,9 +1,11 @@
 """job.get and job.getMulti."""
 
+import pytest
 from stories import popped, put, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_a_job_shows_every_field_byte_for_byte(door: Door) -> None:
     put(door, 0.25, "p")
     door.call("queue.put", 12345.678, "w", "a/b", 'j"1', "k\x7f", '{"a": 1}', 0, "priority", 2, "retries", 3, "tags",
@@ -17,6 +19,7 @@ def test_a_job_shows_every_field_byte_for_byte(door: Door) -> None:
     assert door.call("job.get", 12346, "p")["dependents"] == ['j"1']
 
 
+@pytest.mark.full
 def test_numbers_have_fourteen_digits(door: Door) -> None:
     put(door, 1, "j", "q", 0, "priority", 0.1 + 0.2)
     popped(door, 1700000000.323456)
@@ -25,12 +28,14 @@ def test_numbers_have_fourteen_digits(door: Door) -> None:
     assert '"expires":1700000060.3235,' in job
 
 
+@pytest.mark.full
 def test_a_job_of_a_template_says_so(door: Door) -> None:
     door.call("queue.recurAtInterval", 0, "q", "daily", "k", "{}", 60, 0)
     popped(door, 0)
     assert door.call("job.get", 0, "daily-1")["spawned_from_jid"] == "daily"
 
 
+@pytest.mark.full
 def test_many_come_in_the_order_they_were_asked_for(door: Door) -> None:
     for jid in "ab":
         put(door, 1, jid)

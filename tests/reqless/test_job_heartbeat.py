@@ -12,12 +12,14 @@ def test_a_heartbeat_moves_the_end_and_keeps_data_as_it_came(running: Door) -> N
     assert running.messages() == []
 
 
+@pytest.mark.full
 def test_data_stay_unless_given(running: Door) -> None:
     running.call("job.heartbeat", 12, "j", "w", '{"a": 1.10}')
     running.call("job.heartbeat", 13, "j", "w")
     assert running.call("job.get", 13, "j")["data"] == '{"a": 1.10}'
 
 
+@pytest.mark.full
 def test_a_lock_is_as_long_as_its_queue_says(running: Door) -> None:
     running.call("config.set", 11, "heartbeat", 20)
     assert running.call("job.heartbeat", 12350.5, "j", "w") == 12370
@@ -25,6 +27,7 @@ def test_a_lock_is_as_long_as_its_queue_says(running: Door) -> None:
     assert running.call("job.heartbeat", 100, "j", "w") == 95
 
 
+@pytest.mark.full
 def test_every_loss_has_its_own_grace(running: Door) -> None:
     assert popped(running, 70, worker="v") == []
     assert running.call("worker.jobs", 71, "w")["jobs"] == {}
@@ -35,6 +38,7 @@ def test_every_loss_has_its_own_grace(running: Door) -> None:
     assert popped(running, 141, worker="v") == [("j", 4, 201)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no jid provided"),
     (("j",), 'Arg "worker" missing'),

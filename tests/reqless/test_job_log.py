@@ -12,12 +12,14 @@ def test_a_line_says_its_message_its_second_and_what_the_data_say(door: Door) ->
     assert door.call("job.get", 3, "j")["history"][1:] == [line]
 
 
+@pytest.mark.full
 def test_data_cannot_say_another_message_or_time(door: Door) -> None:
     put(door, 1, "j")
     door.call("job.log", 2, "j", "real", '{"what":"other","when":9}')
     assert door.call("job.get", 3, "j")["history"][1:] == [{"what": "real", "when": 2}]
 
 
+@pytest.mark.full
 def test_a_message_may_look_like_a_line_of_the_protocol(door: Door) -> None:
     put(door, 1, "j")
     for message in ("put", "done", "2", ""):
@@ -26,6 +28,7 @@ def test_a_message_may_look_like_a_line_of_the_protocol(door: Door) -> None:
     assert lines == [{"what": what, "when": 2} for what in ("put", "done", "2", "")]
 
 
+@pytest.mark.full
 def test_lines_stand_among_what_happened_to_the_job(door: Door) -> None:
     put(door, 1, "j")
     popped(door, 2)
@@ -36,6 +39,7 @@ def test_lines_stand_among_what_happened_to_the_job(door: Door) -> None:
     assert found == [("put", 1), ("popped", 2), ("mine", 3), ("done", 4), ("afterwards", 5)]
 
 
+@pytest.mark.full
 def test_only_so_many_lines_are_kept(door: Door) -> None:
     door.call("config.set", 0, "max-job-history", 5)
     put(door, 0, "j")
@@ -52,6 +56,7 @@ def test_nobody_is_told(door: Door) -> None:
     assert door.messages() == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "Log(): Argument 'jid' missing"),
     (("j",), "Log(): Argument 'message' missing"),

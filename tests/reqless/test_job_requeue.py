@@ -17,6 +17,7 @@ def test_a_job_that_exists_is_put_anew_with_what_is_wished_for_it(door: Door) ->
     assert door.call("jobs.tagged", 2, "old") == {"total": 0, "jobs": {}}
 
 
+@pytest.mark.full
 def test_a_cancelled_job_does_not_come_back(door: Door) -> None:
     put(door, 1, "j")
     door.call("job.cancel", 2, "j")
@@ -24,6 +25,7 @@ def test_a_cancelled_job_does_not_come_back(door: Door) -> None:
     assert door.call("queue.length", 3, "q") == 0
 
 
+@pytest.mark.full
 def test_a_completed_job_does_come_back(door: Door) -> None:
     put(door, 1, "j")
     popped(door, 2)
@@ -32,6 +34,7 @@ def test_a_completed_job_does_come_back(door: Door) -> None:
     assert (door.call("jobs.completed", 4), popped(door, 5)) == ([], [("j", 5, 65)])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no jid provided"),
     (("w", "q", "none"), "Requeue(): Job none does not exist"),

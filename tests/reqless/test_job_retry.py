@@ -5,6 +5,7 @@ from stories import history, peeked, popped, put, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_a_retry_writes_no_history_and_says_nothing(running: Door) -> None:
     assert running.call("job.retry", 11, "j", "q", "w", 5, "g", "m") == 4
     assert running.messages() == []
@@ -21,6 +22,7 @@ def test_a_group_alone_notes_no_failure(running: Door) -> None:
     assert (job["state"], job["failure"]) == ("waiting", {})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("delay", [0, 5])
 def test_any_queue_may_be_named_and_the_job_stays_in_its_own(running: Door, delay: float) -> None:
     assert running.call("job.retry", 11, "j", "other", "w", delay) == 4
@@ -43,6 +45,7 @@ def last(door: Door) -> Door:
     return door
 
 
+@pytest.mark.full
 def test_the_last_retry_fails_the_job_in_silence(last: Door) -> None:
     last.call("job.track", 2, "j")
     last.messages()
@@ -58,6 +61,7 @@ def test_the_last_retry_fails_the_job_in_silence(last: Door) -> None:
     assert (stats["failures"], stats["failed"], stats["retries"]) == (1, 1, 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "failure"), [
     ((), {"group": "failed-retries-q", "message": 'Job exhausted retries in queue "q"', "when": 3.5, "worker": ""}),
     (("g", "m"), {"group": "g", "message": "m", "when": 3, "worker": "w"}),
@@ -72,6 +76,7 @@ def test_why_it_failed_is_said_if_all_of_it_is_given(
     assert last.call("jobs.failedByGroup", 4, (*words, "failed-retries-q")[0])["jobs"] == ["j"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no jid provided"),
     (("j",), 'Retry(): Arg "queue_name" missing'),

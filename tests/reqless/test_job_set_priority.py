@@ -5,6 +5,7 @@ from stories import peeked, put, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_a_new_priority_goes_ahead_of_its_class(door: Door) -> None:
     for number, jid in enumerate("abc", 1):
         put(door, number, jid)
@@ -24,6 +25,7 @@ def test_a_fraction_is_kept_and_left_out_of_the_answer(door: Door) -> None:
     assert (door.call("job.get", 3, "a")["priority"], peeked(door, 3)) == (2.7, ["a", "b"])
 
 
+@pytest.mark.full
 def test_it_counts_in_every_state(running: Door) -> None:
     put(running, 11, "later", "q", 5)
     for jid in ("j", "later"):
@@ -33,6 +35,7 @@ def test_it_counts_in_every_state(running: Door) -> None:
     assert peeked(running, 16) == ["j", "later", "k"]
 
 
+@pytest.mark.full
 def test_a_completed_job_has_one_too(running: Door) -> None:
     running.call("job.complete", 12, "j", "w", "q", "{}")
     assert running.call("job.setPriority", 13, "j", 3) == 3
@@ -40,6 +43,7 @@ def test_a_completed_job_has_one_too(running: Door) -> None:
     assert running.call("queue.length", 13, "q") == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no jid provided"),
     (("j",), 'Priority(): Arg "priority" missing or not a number'),

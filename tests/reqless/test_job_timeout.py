@@ -5,6 +5,7 @@ from stories import peeked, popped, put, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_a_timed_out_job_goes_ahead_of_everything(running: Door) -> None:
     put(running, 11, "first", "q", 0, "priority", 1000)
     running.call("job.track", 11, "j")
@@ -19,6 +20,7 @@ def test_a_timed_out_job_goes_ahead_of_everything(running: Door) -> None:
     assert running.call("queue.counts", 12, "q")["waiting"] == 2
 
 
+@pytest.mark.full
 def test_nothing_of_it_stays_with_its_worker_or_its_throttles(running: Door) -> None:
     running.call("job.timeout", 12, "j")
     assert running.call("worker.jobs", 12, "w") == {"jobs": {}, "stalled": {}}
@@ -26,6 +28,7 @@ def test_nothing_of_it_stays_with_its_worker_or_its_throttles(running: Door) -> 
     assert running.call("queue.stats", 12, "q", 12)["retries"] == 0
 
 
+@pytest.mark.full
 def test_the_next_loss_has_a_grace_of_its_own(running: Door) -> None:
     assert popped(running, 70, worker="v") == []
     running.call("job.timeout", 71, "j")
@@ -34,6 +37,7 @@ def test_the_next_loss_has_a_grace_of_its_own(running: Door) -> None:
     assert popped(running, 142, worker="u") == [("j", 4, 202)]
 
 
+@pytest.mark.full
 def test_many_go_in_one_call(running: Door) -> None:
     put(running, 11, "k")
     popped(running, 12)

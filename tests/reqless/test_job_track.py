@@ -1,5 +1,6 @@
 """job.track, job.untrack and jobs.tracked."""
 
+import pytest
 from stories import popped, put, refusal
 from two_doors import Door
 
@@ -10,6 +11,7 @@ def tracked(door: Door, now: float) -> tuple[object, object]:
     return jobs, found["expired"]
 
 
+@pytest.mark.full
 def test_a_tracked_job_is_told_of_on_channels_of_its_own(door: Door) -> None:
     put(door, 1, "j")
     door.messages()
@@ -33,6 +35,7 @@ def test_tracked_jobs_come_by_the_time_they_were_tracked_last(door: Door) -> Non
     assert tracked(door, 6) == (["c", "b", "a"], {})
 
 
+@pytest.mark.full
 def test_a_tracked_job_is_shown_as_job_get_shows_it(door: Door) -> None:
     put(door, 1, "j", "q", 0, "tags", '["x"]')
     door.call("job.track", 2, "j")
@@ -43,6 +46,7 @@ def test_none_is_an_empty_object_twice(door: Door) -> None:
     assert door.raw("jobs.tracked", 1) == '{"jobs":{},"expired":{}}'
 
 
+@pytest.mark.full
 def test_the_mark_of_a_job_that_is_gone_stays_until_it_is_taken_away(door: Door) -> None:
     put(door, 1, "j")
     door.call("job.track", 2, "j")
@@ -55,6 +59,7 @@ def test_the_mark_of_a_job_that_is_gone_stays_until_it_is_taken_away(door: Door)
     assert tracked(door, 9) == ([], {})
 
 
+@pytest.mark.full
 def test_a_job_that_retention_dropped_is_expired(door: Door) -> None:
     door.call("config.set", 0, "jobs-history", -1)
     put(door, 1, "j")
@@ -66,6 +71,7 @@ def test_a_job_that_retention_dropped_is_expired(door: Door) -> None:
     assert tracked(door, 4) == ([], ["j"])
 
 
+@pytest.mark.full
 def test_only_what_exists_or_is_marked_can_be(door: Door) -> None:
     for command in ("job.track", "job.untrack"):
         assert refusal(door.call(command, 1)) == 'Track(): Arg "jid" missing'
@@ -73,6 +79,7 @@ def test_only_what_exists_or_is_marked_can_be(door: Door) -> None:
     assert door.messages() == []
 
 
+@pytest.mark.full
 def test_all_are_listed_however_many(door: Door) -> None:
     for number in range(1100):
         put(door, 1, f"j{number:04}")

@@ -12,6 +12,7 @@ def done(door: Door, now: float, jid: str, at: float | None = None) -> None:
     assert door.call("job.complete", now if at is None else at, jid, "w", "q", "{}") == "complete"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("page", "jids"), [
     ((), ["c", "b", "a"]), ((0, 1), ["c"]), ((1, 1), ["b"]), ((0, 0), ["c", "b", "a"]), ((0, -1), ["c", "b"]),
     ((1, 0), []), ((-1, 1), ["a"]), ((3, 5), []),
@@ -24,6 +25,7 @@ def test_a_page_begins_with_the_job_completed_last(
     assert door.call("jobs.completed", 4, *page) == jids
 
 
+@pytest.mark.full
 def test_the_time_of_the_caller_counts_wherever_it_goes(door: Door) -> None:
     for now, jid in ((1, "c"), (2, "b"), (3, "a")):
         put(door, now, jid)
@@ -36,6 +38,7 @@ def test_the_time_of_the_caller_counts_wherever_it_goes(door: Door) -> None:
     assert door.call("jobs.completed", 100) == ["d", "c", "a"]
 
 
+@pytest.mark.full
 def test_what_is_too_old_goes_with_the_next_completion(door: Door) -> None:
     door.call("config.set", 0, "jobs-history", 100)
     done(door, 0, "a")
@@ -46,6 +49,7 @@ def test_what_is_too_old_goes_with_the_next_completion(door: Door) -> None:
     assert door.call("jobs.completed", 101) == ["c", "b"]
 
 
+@pytest.mark.full
 def test_one_that_is_exactly_too_old_goes(door: Door) -> None:
     door.call("config.set", 0, "jobs-history", 100)
     done(door, 0, "a")
@@ -53,6 +57,7 @@ def test_one_that_is_exactly_too_old_goes(door: Door) -> None:
     assert door.call("jobs.completed", 100) == ["b"]
 
 
+@pytest.mark.full
 def test_the_newest_are_kept(door: Door) -> None:
     door.call("config.set", 0, "jobs-history-count", 2)
     for now, jid in ((1, "a"), (2, "b"), (3, "c")):
@@ -61,6 +66,7 @@ def test_the_newest_are_kept(door: Door) -> None:
     assert door.call("job.get", 3, "a") is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("key", "value"), [("jobs-history", -1), ("jobs-history", 0), ("jobs-history-count", 0)]
 )
@@ -75,6 +81,7 @@ def test_a_job_may_be_gone_the_moment_it_is_complete(door: Door, key: str, value
     assert door.connection.ask("EXISTS", "ql:tags") == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("key", "value"), [("jobs-history", 0), ("jobs-history-count", 0)])
 def test_many_that_are_too_many_go_some_in_each_call_and_the_one_just_completed_at_once(
     door: Door, key: str, value: int

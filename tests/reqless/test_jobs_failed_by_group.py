@@ -5,6 +5,7 @@ from stories import fail, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("page", "jids"), [
     ((), ["c", "b", "a"]),
     ((0, 1), ["c"]),
@@ -21,6 +22,7 @@ def test_a_page_begins_with_the_newest_failure(door: Door, page: tuple[int, ...]
     assert door.call("jobs.failedByGroup", 4, "g", *page) == {"total": 3, "jobs": jids}
 
 
+@pytest.mark.full
 def test_an_unknown_group_has_no_jobs(door: Door) -> None:
     assert door.call("jobs.failedByGroup", 1, "none") == {"total": 0, "jobs": {}}
 
@@ -31,6 +33,7 @@ def test_without_a_group_all_are_counted(door: Door) -> None:
     assert door.call("jobs.failedByGroup", 4) == {"g": 1}
 
 
+@pytest.mark.full
 def test_a_page_is_told_by_numbers(door: Door) -> None:
     assert 'Failed(): Arg "start" is not a number' in refusal(door.call("jobs.failedByGroup", 1, "g", "x"))
     assert 'Failed(): Arg "limit" is not a number' in refusal(door.call("jobs.failedByGroup", 1, "g", 0, "x"))

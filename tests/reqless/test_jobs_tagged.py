@@ -13,6 +13,7 @@ def tagged(door: Door) -> Door:
     return door
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "jids"), [
     ((), ["j0", "j1", "j2", "a", "b"]), ((0, 0), ["j0", "j1", "j2", "a", "b"]), ((1, 2), ["j1", "j2"]),
     ((1, 0), {}), ((0, -1), ["j0", "j1", "j2", "a"]), ((-2, 2), ["a", "b"]), ((-2, 1), ["a"]), ((9,), {}),
@@ -27,6 +28,7 @@ def test_a_tag_that_nobody_has_is_no_error(door: Door) -> None:
     assert door.raw("jobs.tagged", 1, "x") == '{"total":0,"jobs":{}}'
 
 
+@pytest.mark.full
 def test_tags_of_two_jobs_at_least_come_by_their_number(door: Door) -> None:
     for number, tags in enumerate(('["b","c",7,"once"]', '["b","c",7]', '["c"]')):
         put(door, 1, f"j{number}", "q", 0, "tags", tags)
@@ -36,6 +38,7 @@ def test_tags_of_two_jobs_at_least_come_by_their_number(door: Door) -> None:
     assert door.raw("tags.top", 2, 9) == "[]"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("command", "words", "sentence"), [
     ("jobs.tagged", (), 'Tag(): Arg "tag" missing'),
     ("jobs.tagged", ("x", "y"), 'Tag(): Arg "offset" not a number'),

@@ -6,6 +6,7 @@ from stories import refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_the_jobs_of_an_older_core_are_refused_and_stay_as_they_are(door: Door) -> None:
     text = reference_text()
     if text is None:
@@ -26,6 +27,7 @@ def test_the_jobs_of_an_older_core_are_refused_and_stay_as_they_are(door: Door) 
     assert door.call("queue.pop", 3, "q", "w", 1)[0]["jid"] == "j"
 
 
+@pytest.mark.full
 def test_what_other_programs_keep_beforehand_is_no_hindrance(door: Door) -> None:
     """Definitions of throttles and patterns are written by anybody."""
     door.connection.ask("HSET", "ql:th:db", "id", "db", "maximum", 1)
@@ -34,6 +36,7 @@ def test_what_other_programs_keep_beforehand_is_no_hindrance(door: Door) -> None
     assert door.call("throttle.get", 1, "db")["maximum"] == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", ["queue.pop queue.put", "pop put"])
 def test_a_forgotten_worker_on_an_older_core_takes_no_job_out_of_its_queue(door: Door, words: str) -> None:
     text = reference_text() if "." in words else older_reference_text()
@@ -53,6 +56,7 @@ def test_a_forgotten_worker_on_an_older_core_takes_no_job_out_of_its_queue(door:
     assert [job["jid"] for job in door.call("queue.pop", 3, "q", "w", 5)] == ["j", "k"]
 
 
+@pytest.mark.full
 def test_the_settings_of_an_older_core_are_not_overwritten(door: Door) -> None:
     door.connection.ask("HSET", "ql:config", "heartbeat", 10)
     before = door.connection.ask("KEYS", "*")

@@ -38,6 +38,7 @@ def test_a_full_store_refuses_and_changes_nothing(full: Door, words: tuple[objec
     assert full.contents() == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "reply"), TAKEN)
 def test_work_under_way_ends_in_a_full_store(full: Door, words: tuple[str, ...], reply: object) -> None:
     assert full.call(words[0], 3, *words[1:]) == reply

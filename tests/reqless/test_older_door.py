@@ -11,6 +11,7 @@ from two_doors import Door
 from holdfast.core.sources import source
 
 
+@pytest.mark.full
 def test_a_peek_without_an_offset_begins_at_the_head(older: Older) -> None:
     """So ask clients of the last release; those of the reference say an offset."""
     for now, jid in enumerate("abc"):
@@ -45,12 +46,14 @@ def test_a_job_whose_lock_was_lost_counts_among_those_that_may_run(older: Older)
     assert older.popped(71) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("most", [0, "many", -1])
 def test_a_setting_that_is_no_limit_limits_nothing(older: Older, most: object) -> None:
     limited(older, most)
     assert len(older.popped(10)) == 4
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     (("complete", "x", "w", "q", "{}"), "Complete(): Job x does not exist"),
     (("fail", "x", "w", "g", "m"), "Fail(): Job x does not exist"),
@@ -66,6 +69,7 @@ def test_a_refusal_names_the_job(older: Older, words: tuple[object, ...], senten
     assert refusal(older.call(str(words[0]), 3, *words[1:])) == sentence
 
 
+@pytest.mark.full
 def test_who_tracks_a_job_hears_that_its_last_retry_failed(older: Older) -> None:
     older.put(1, "j", "q", 0, "retries", 0)
     older.call("track", 1, "track", "j")
@@ -75,6 +79,7 @@ def test_who_tracks_a_job_hears_that_its_last_retry_failed(older: Older) -> None
     assert older.messages() == [("ql:failed", "j")]
 
 
+@pytest.mark.full
 def test_a_count_of_nothing_puts_all_failed_jobs_back(older: Older) -> None:
     """The reference does, too, and lists them as failed all the same."""
     older.run("a", "b")
@@ -84,6 +89,7 @@ def test_a_count_of_nothing_puts_all_failed_jobs_back(older: Older) -> None:
     assert (older.states(6, "a", "b"), older.call("failed", 6)) == (["waiting", "waiting"], {})
 
 
+@pytest.mark.full
 def test_clients_of_both_protocols_work_on_each_others_jobs(door: Door, older: Older) -> None:
     """Both doors open the same root of the same database."""
     assert door.connection is not older.connection
@@ -102,6 +108,7 @@ def test_clients_of_both_protocols_work_on_each_others_jobs(door: Door, older: O
     assert older.call("config.get", 6, "heartbeat") == "9"
 
 
+@pytest.mark.full
 def test_each_door_shows_a_failure_in_its_own_words(door: Door, older: Older) -> None:
     older.put(1, "j", "q", 0, "retries", 0)
     older.popped(2)
@@ -110,6 +117,7 @@ def test_each_door_shows_a_failure_in_its_own_words(door: Door, older: Older) ->
     assert older.call("get", 4, "j")["history"][-1]["what"] == "failed"
 
 
+@pytest.mark.full
 def test_only_the_older_door_names_the_last_holder_of_a_job_taken_away(door: Door, older: Older) -> None:
     older.put(1, "j")
     older.popped(2)
@@ -121,6 +129,7 @@ def test_only_the_older_door_names_the_last_holder_of_a_job_taken_away(door: Doo
     assert older.call("get", 6, "j")["worker"] == ""
 
 
+@pytest.mark.full
 def test_no_door_knows_the_names_of_the_other(door: Door, older: Older) -> None:
     assert refusal(older.call("queue.put", 1)) == "Unknown command queue.put"
     assert refusal(door.call("put", 1)) == "Unknown command put"

@@ -5,6 +5,7 @@ from older_words import Older
 from stories import refusal
 
 
+@pytest.mark.full
 def test_templates_name_the_kind_of_their_schedule(either: Older) -> None:
     assert (
         either.call("recur", 10, "q", "t", "k", "[]", "interval", 60, 0, "tags", '["x"]', "retries", 2) == "t"
@@ -26,6 +27,7 @@ def test_templates_name_the_kind_of_their_schedule(either: Older) -> None:
     assert either.call("recur.get", 134, "t") is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no queue name provided"), (("q",), 'Arg "jid" missing'), (("q", "t"), 'Arg "klass" missing'),
     (("q", "t", "k", "{}"), 'Arg "spec" missing'), (("q", "t", "k", "{}", "cron", 5, 0), 'schedule type "cron" unknown'),
@@ -56,6 +58,7 @@ def failed(older: Older, *jids: str) -> None:
         older.call("fail", now, jid, "w", "g", "m")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "count"), [((), 3), ((2,), 2), ((-1,), 2), ((-2,), 1), ((-9,), 0)])
 def test_failed_jobs_go_back_the_oldest_first(either: Older, words: tuple[object, ...], count: int) -> None:
     """A count below 0 leaves so many of the newest."""
@@ -65,6 +68,7 @@ def test_failed_jobs_go_back_the_oldest_first(either: Older, words: tuple[object
     assert either.call("failed", 21, "g")["total"] == 3 - count
 
 
+@pytest.mark.full
 def test_names_are_forgotten_and_pauses_end(either: Older) -> None:
     either.put(1, "j")
     assert either.call("pause", 2, "q", "p") is None

@@ -9,11 +9,13 @@ EMPTY = [
 ]  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("command", "words"), EMPTY)
 def test_an_empty_list_is_an_empty_object(either: Older, command: str, words: tuple[object, ...]) -> None:
     assert either.raw(command, 1, *words) == "{}"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", [("complete",), ("running", "q"), ("stalled", "q"), ("scheduled", "q"),
                                    ("depends", "q"), ("throttled", "q"), ("recurring", "q")])  # fmt: skip
 def test_jids_come_one_by_one(either: Older, words: tuple[object, ...]) -> None:
@@ -56,6 +58,7 @@ def test_a_job_shows_throttles_and_where_it_came_from(either: Older) -> None:
     assert either.call("get", 2, "x") is None
 
 
+@pytest.mark.full
 def test_counts_name_the_throttled(either: Older) -> None:
     either.put(1, "j")
     counts = {"name": "q", "waiting": 1, "running": 0, "stalled": 0, "scheduled": 0, "depends": 0, "throttled": 0,
@@ -65,6 +68,7 @@ def test_counts_name_the_throttled(either: Older) -> None:
     assert either.call("length", 2, "q") == 1
 
 
+@pytest.mark.full
 def test_defaults_are_numbers_and_what_was_set_is_text(either: Older) -> None:
     shown = {"application": "qless", "grace-period": 10, "heartbeat": 60, "histogram-history": 7,
              "jobs-history": 604800, "jobs-history-count": 50000, "stats-history": 30}  # fmt: skip
@@ -81,6 +85,7 @@ def test_defaults_are_numbers_and_what_was_set_is_text(either: Older) -> None:
     assert [channel for channel, _ in either.meant()] == ["ql:log", "ql:log"]
 
 
+@pytest.mark.full
 def test_a_setting_that_is_not_shown_counts_all_the_same(either: Older) -> None:
     either.call("config.set", 1, "max-job-history", 3)
     either.put(1, "j")
@@ -102,6 +107,7 @@ def test_a_throttle_does_not_tell_its_time_unless_asked(either: Older) -> None:
     assert "no tid provided" in refusal(either.call("throttle.ttl", 1))
 
 
+@pytest.mark.full
 def test_slots_and_who_waits_for_one_come_one_by_one(either: Older) -> None:
     either.call("throttle.set", 1, "t", 1)
     for jid in ("a", "b"):
@@ -113,6 +119,7 @@ def test_slots_and_who_waits_for_one_come_one_by_one(either: Older) -> None:
     assert either.call("throttle.locks", 4, "t") == []
 
 
+@pytest.mark.full
 def test_a_job_that_was_timed_out_shows_who_had_it(either: Older) -> None:
     either.put(1, "j")
     either.popped(2)
@@ -125,6 +132,7 @@ def test_a_job_that_was_timed_out_shows_who_had_it(either: Older) -> None:
     assert either.popped(4, "q", "v") == [("j", 5, 64)]
 
 
+@pytest.mark.full
 def test_a_retry_that_was_the_last_is_a_failure_in_the_history(either: Older) -> None:
     either.put(1, "j", "q", 0, "retries", 0)
     either.popped(2)
@@ -139,6 +147,7 @@ def test_a_retry_that_was_the_last_is_a_failure_in_the_history(either: Older) ->
     assert either.call("failed", 4, "x") == {"total": 0, "jobs": {}}
 
 
+@pytest.mark.full
 def test_marks_are_one_command(either: Older) -> None:
     either.put(1, "j")
     assert [either.call("track", 1, "track", "j") for _ in range(2)] == [1, 0]
@@ -149,6 +158,7 @@ def test_marks_are_one_command(either: Older) -> None:
     assert "does not exist" in refusal(either.call("track", 1, "track", "x"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("command", "sentence"), [
     (("fly",), "Unknown command fly"), (("length",), "no queue name provided"), (("get",), "no jid provided"),
     (("put",), "no queue name provided"), (("pop", "q"), 'Pop(): Arg "worker" missing'),

@@ -5,6 +5,7 @@ from older_words import Older
 from stories import refusal
 
 
+@pytest.mark.full
 def test_tags_are_one_command(either: Older) -> None:
     for now, jid in enumerate("ab", 1):
         either.put(now, jid)
@@ -21,6 +22,7 @@ def test_tags_are_one_command(either: Older) -> None:
     assert either.call("tag", 6, "get", "nobody") == {"total": 0, "jobs": {}}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), 'must be "add"'), (("fly",), 'must be "add"'), (("add",), 'Tag(): Arg "jid" missing'),
     (("add", "nobody", "x"), "Tag(): Job nobody does not exist"), (("get",), 'Tag(): Arg "tag" missing'),
@@ -33,6 +35,7 @@ def test_a_tag_command_that_is_none_is_refused(
     assert sentence in refusal(either.call("tag", 1, *words))
 
 
+@pytest.mark.full
 def test_dependencies_are_one_command(either: Older) -> None:
     for jid in ("a", "b"):
         either.put(1, jid)
@@ -46,6 +49,7 @@ def test_dependencies_are_one_command(either: Older) -> None:
     assert "not in the depends state: waiting" in refusal(either.call("depends", 6, "last", "on", "a"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no jid provided"), (("last",), 'Depends(): Arg "command" missing'),
     (("last", "fly", "a"), 'must be "on" or "off"'), (("nobody", "on", "a"), "not in the depends state"),
@@ -58,6 +62,7 @@ def test_a_dependency_command_that_is_none_is_refused(
     assert sentence in refusal(either.call("depends", 3, *words))
 
 
+@pytest.mark.full
 def test_tracked_jobs_are_listed_by_the_command_alone(either: Older) -> None:
     assert either.call("track", 1) == {"jobs": {}, "expired": {}}
     for now, jid in enumerate("ab", 1):
@@ -78,6 +83,7 @@ def test_a_job_completes_into_a_next_queue(either: Older) -> None:
     assert job["history"][2:] == [{"what": "done", "when": 3}, {"what": "put", "when": 3, "q": "p"}]
 
 
+@pytest.mark.full
 def test_what_comes_next_may_wait(either: Older) -> None:
     either.run("a", "b", "c")
     assert either.call("complete", 3, "a", "w", "q", "{}", "delay", 5, "next", "p") == "scheduled"
@@ -93,6 +99,7 @@ def test_words_without_a_meaning_change_nothing(either: Older) -> None:
     assert either.call("complete", 3, "b", "w", "q", "{}", "next") == "complete"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     (("delay", 4), '"delay" cannot be used without a "next"'),
     (("depends", '["a"]'), '"depends" cannot be used without a "next"'),
@@ -113,6 +120,7 @@ def test_lines_of_ones_own_stand_in_the_history(either: Older) -> None:
     assert "Log(): Job nobody does not exist" in refusal(either.call("log", 3, "nobody", "m"))
 
 
+@pytest.mark.full
 def test_several_jobs_are_looked_at_and_cancelled_in_one_call(either: Older) -> None:
     for now, jid in enumerate("ab"):
         either.put(now, jid)

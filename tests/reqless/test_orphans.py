@@ -13,6 +13,7 @@ def vanish(door: Door, *jids: str) -> None:
         door.connection.ask("DEL", *found)
 
 
+@pytest.mark.full
 def test_a_lock_of_a_job_that_is_gone_does_not_stop_a_pop(door: Door) -> None:
     for jid in ("gone", "lost"):
         put(door, 1, jid)
@@ -35,6 +36,7 @@ def test_a_ready_or_scheduled_job_that_is_gone_is_dropped(door: Door) -> None:
     assert door.raw("queue.length", 11, "q") == 2
 
 
+@pytest.mark.full
 def test_a_pending_job_that_is_gone_leaves_its_turn_to_the_next(door: Door) -> None:
     door.call("throttle.set", 0, "t", 1)
     for now, jid in ((1, "holder"), (2, "gone"), (3, "next")):
@@ -46,6 +48,7 @@ def test_a_pending_job_that_is_gone_leaves_its_turn_to_the_next(door: Door) -> N
     assert peeked(door, 5) == ["next"]
 
 
+@pytest.mark.full
 def test_a_failed_job_that_is_gone_leaves_its_group(door: Door) -> None:
     for now, jid in ((1, "gone"), (2, "here")):
         fail(door, now, jid)
@@ -55,6 +58,7 @@ def test_a_failed_job_that_is_gone_leaves_its_group(door: Door) -> None:
     assert peeked(door, 3) == ["here"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limit", ["jobs-history", "jobs-history-count"])
 def test_a_completed_job_that_is_gone_is_dropped_with_the_others(door: Door, limit: str) -> None:
     for now, jid in ((1, "gone"), (2, "here")):

@@ -40,6 +40,7 @@ def test_a_job_put_again_keeps_its_tags_and_gets_them_now(door: Door) -> None:
     assert door.call("jobs.tagged", 3, "x")["jobs"] == ["b", "a"]
 
 
+@pytest.mark.full
 def test_new_tags_replace_the_old_ones_in_the_index(door: Door) -> None:
     put(door, 1, "j", "q", 0, "tags", '["old","both"]')
     put(door, 2, "j", "q", 0, "tags", '["both","new"]')
@@ -49,6 +50,7 @@ def test_new_tags_replace_the_old_ones_in_the_index(door: Door) -> None:
     assert door.connection.ask("EXISTS", "ql:tags") == 0
 
 
+@pytest.mark.full
 def test_a_job_waits_for_those_that_exist_and_are_not_complete(door: Door) -> None:
     for jid in ("open", "failed", "done"):
         put(door, 1, jid)
@@ -62,6 +64,7 @@ def test_a_job_waits_for_those_that_exist_and_are_not_complete(door: Door) -> No
     assert door.call("queue.jobsByState", 5, "depends", "q") == ["j"]
 
 
+@pytest.mark.full
 def test_the_last_parent_that_completes_lets_a_job_go(door: Door) -> None:
     put(door, 1, "p")
     put(door, 1, "later", "q", 30, "depends", '["p"]')
@@ -74,6 +77,7 @@ def test_the_last_parent_that_completes_lets_a_job_go(door: Door) -> None:
     assert job(door, 31, "later")["state"] == "waiting"
 
 
+@pytest.mark.full
 def test_dependencies_stay_unless_others_are_named(door: Door) -> None:
     for jid in ("a", "b"):
         put(door, 1, jid)
@@ -89,6 +93,7 @@ def test_dependencies_stay_unless_others_are_named(door: Door) -> None:
     assert waits(door, 6, "j") == ("waiting", {})
 
 
+@pytest.mark.full
 def test_a_delay_that_was_kept_goes_with_the_next_put(door: Door) -> None:
     put(door, 1, "p")
     put(door, 1, "j", "q", 500, "depends", '["p"]')
@@ -98,6 +103,7 @@ def test_a_delay_that_was_kept_goes_with_the_next_put(door: Door) -> None:
     assert job(door, 4, "j")["state"] == "waiting"
 
 
+@pytest.mark.full
 def test_numbers_name_jobs_too(door: Door) -> None:
     put(door, 1, "5")
     put(door, 2, "j", "q", 0, "depends", "[5]")
@@ -109,6 +115,7 @@ def test_a_job_cannot_wait_for_itself(door: Door) -> None:
     assert (job(door, 1, "j"), door.call("queues.names", 1)) == (None, [])
 
 
+@pytest.mark.full
 def test_a_circle_of_many_jobs_is_refused_and_leaves_no_trace(door: Door) -> None:
     put_many(door, {f"j{n}": ("depends", f'["j{n - 1}"]') if n else () for n in range(1100)})
     before = job(door, 2, "j0")
@@ -119,6 +126,7 @@ def test_a_circle_of_many_jobs_is_refused_and_leaves_no_trace(door: Door) -> Non
     assert door.call("jobs.tagged", 2, "t")["total"] == 0
 
 
+@pytest.mark.full
 def test_a_job_may_wait_for_thousands(door: Door) -> None:
     names = [f"p{n}" for n in range(9000)]
     put_many(door, dict.fromkeys(names, ()))
@@ -129,6 +137,7 @@ def test_a_job_may_wait_for_thousands(door: Door) -> None:
     assert job(door, 3, "j")["dependencies"] == ["p0"]
 
 
+@pytest.mark.full
 def test_a_job_is_told_twice_that_it_was_set_aside_if_it_is_put_twice(door: Door) -> None:
     door.call("throttle.set", 0, "db", 1)
     put(door, 1, "a", "q", 0, "throttles", '["db"]')
@@ -139,6 +148,7 @@ def test_a_job_is_told_twice_that_it_was_set_aside_if_it_is_put_twice(door: Door
     assert door.call("throttle.pending", 5, "db") == ["b"]
 
 
+@pytest.mark.full
 def test_throttles_are_kept_once_each_with_the_own_one_of_the_queue_last(door: Door) -> None:
     put(door, 1, "j", "q", 0, "throttles", '["u",7,"ql:q:q","u"]')
     assert job(door, 1, "j")["throttles"] == ["u", "7", "ql:q:q"]
@@ -154,12 +164,14 @@ def test_the_last_of_several_counts_and_an_unknown_option_is_left_alone(door: Do
     assert job(door, 1, "j")["priority"] == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("option", ["tags", "depends", "throttles"])
 def test_an_empty_list_may_be_written_as_this_protocol_writes_it(door: Door, option: str) -> None:
     assert put(door, 1, "j", "q", 0, option, "{}") == "j"
     assert job(door, 1, "j")["throttles"] == ["ql:q:q"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("option", ["tags", "depends", "throttles"])
 @pytest.mark.parametrize(
     "text", ["7", '"x"', '{"a":1}', "null", "true", "[true]", "[null]", '[["x"]]', "[{}]", "["]

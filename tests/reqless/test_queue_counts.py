@@ -1,5 +1,6 @@
 """queue.counts and queues.counts: how many jobs a queue has in each state."""
 
+import pytest
 from stories import popped, put, recur
 from two_doors import Door
 
@@ -35,6 +36,7 @@ def test_without_a_name_all_known_queues_are_counted(door: Door) -> None:
     assert door.call("queue.counts", 1) == rows
 
 
+@pytest.mark.full
 def test_a_lease_that_ends_now_is_stalled(door: Door) -> None:
     put(door, 1, "j")
     popped(door, 1)
@@ -43,6 +45,7 @@ def test_a_lease_that_ends_now_is_stalled(door: Door) -> None:
     assert counted(door, 61) == {"running": 1}  # in its grace period
 
 
+@pytest.mark.full
 def test_what_is_due_counts_as_waiting_and_is_not_moved(door: Door) -> None:
     put(door, 1, "j", "q", 9)
     assert (counted(door, 9), counted(door, 10)) == ({"scheduled": 1}, {"waiting": 1})
@@ -51,6 +54,7 @@ def test_what_is_due_counts_as_waiting_and_is_not_moved(door: Door) -> None:
     assert door.connection.ask("ZCARD", "ql:q:q-scheduled") == 1
 
 
+@pytest.mark.full
 def test_a_promoted_job_counts_as_waiting_though_its_state_says_throttled(door: Door) -> None:
     door.call("throttle.set", 0, "t", 1)
     for now, jid in ((1, "a"), (2, "b")):
@@ -62,6 +66,7 @@ def test_a_promoted_job_counts_as_waiting_though_its_state_says_throttled(door: 
     assert door.call("job.get", 4, "b")["state"] == "throttled"
 
 
+@pytest.mark.full
 def test_templates_count_whether_due_or_not_and_failed_jobs_do_not(door: Door) -> None:
     recur(door, 0, "due", 10)
     recur(door, 0, "future", 10, 1000)
@@ -72,6 +77,7 @@ def test_templates_count_whether_due_or_not_and_failed_jobs_do_not(door: Door) -
     assert counted(door, 6, "other") == {}
 
 
+@pytest.mark.full
 def test_a_job_that_was_timed_out_counts_as_waiting(door: Door) -> None:
     put(door, 1, "j")
     popped(door, 1)
@@ -79,6 +85,7 @@ def test_a_job_that_was_timed_out_counts_as_waiting(door: Door) -> None:
     assert counted(door, 2) == {"waiting": 1}
 
 
+@pytest.mark.full
 def test_twenty_thousand_due_jobs_are_counted_without_being_moved(door: Door) -> None:
     put(door, 0, "first", "q", 1)
     for number in range(0, 20000, 1000):

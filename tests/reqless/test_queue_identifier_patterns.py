@@ -12,10 +12,12 @@ def stored(door: Door) -> dict[str, str]:
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
+@pytest.mark.full
 def test_nothing_stored_is_every_queue(door: Door) -> None:
     assert door.call("queueIdentifierPatterns.getAll", 1) == {"default": '["*"]'}
 
 
+@pytest.mark.full
 def test_what_is_stored_is_told_as_it_came(door: Door) -> None:
     words = ("a", '["1" , "2"]', "b", "[]", "c", "{}")
     assert door.call("queueIdentifierPatterns.setAll", 1, *words) is None
@@ -36,6 +38,7 @@ def test_nothing_named_resets_all(door: Door) -> None:
     assert stored(door) == {"default": '["*"]'}
 
 
+@pytest.mark.full
 def test_other_programs_read_and_write_the_same_keys(door: Door) -> None:
     door.connection.ask("HSET", OLD, "old", '["o"]')
     assert door.call("queueIdentifierPatterns.getAll", 1) == {"default": '["*"]', "old": '["o"]'}
@@ -45,12 +48,14 @@ def test_other_programs_read_and_write_the_same_keys(door: Door) -> None:
     assert door.connection.ask("EXISTS", OLD) == 0
 
 
+@pytest.mark.full
 def test_thousands_are_stored_in_one_call(door: Door) -> None:
     words = [word for number in range(5000) for word in (f"n{number}", '["x"]')]
     assert door.call("queueIdentifierPatterns.setAll", 1, *words) is None
     assert len(door.call("queueIdentifierPatterns.getAll", 1)) == 5001
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     (("a",), "Odd number of identifier patterns"),
     (("a", '["1"]', "b"), "Odd number of identifier patterns"),

@@ -24,6 +24,7 @@ def test_running_and_stalled_are_by_the_end_of_the_lease_and_may_meet(three: Doo
     assert (listed(three, 63, "running"), listed(three, 63, "stalled")) == (["b", "c"], ["a", "b"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("page", "jids"), [
     ((0, 2), ["a", "b"]), ((1, 2), ["b", "c"]), ((0, 0), []), ((0, -1), ["a", "b", "c"]), ((3, 5), []),
 ])  # fmt: skip
@@ -32,6 +33,7 @@ def test_a_page_of_what_runs_has_at_most_so_many(three: Door, page: tuple[int, i
     assert listed(three, 100, "stalled", *page) == jids
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("page", "jids"), [
     ((0, 2), ["soon", "a"]), ((1, 2), ["a", "b"]), ((0, 0), ["soon", "a", "b"]), ((0, -1), ["soon", "a"]),
     ((1, 0), []), ((-1, 5), ["b"]), ((3, 5), []),
@@ -44,6 +46,7 @@ def test_a_page_of_what_is_scheduled_is_a_range(door: Door, page: tuple[int, int
     assert listed(door, 5, "scheduled", *page) == jids
 
 
+@pytest.mark.full
 def test_what_is_set_aside_is_by_the_time_it_was(door: Door) -> None:
     door.call("throttle.set", 0, "t", 1)
     for now, jid in ((1, "first"), (3, "b"), (3, "a"), (2, "c")):
@@ -55,6 +58,7 @@ def test_what_is_set_aside_is_by_the_time_it_was(door: Door) -> None:
     assert listed(door, 4, "throttled", 0, 0) == ["c", "a", "b"]
 
 
+@pytest.mark.full
 def test_templates_are_by_their_next_occurrence(door: Door) -> None:
     recur(door, 0, "late", 10, 100)
     recur(door, 0, "b", 10, 5)
@@ -66,6 +70,7 @@ def test_templates_are_by_their_next_occurrence(door: Door) -> None:
     assert listed(door, 1, "recurring", 0, -1) == ["past", "a", "b", "late"]
 
 
+@pytest.mark.full
 def test_complete_is_the_list_of_all_completed_jobs(door: Door) -> None:
     for now, jid in ((1, "a"), (2, "b")):
         put(door, now, jid)
@@ -81,6 +86,7 @@ def test_nothing_is_an_empty_list(door: Door) -> None:
         assert door.raw("queue.jobsByState", 2, state, *(() if state == "complete" else ("q",))) == "[]"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), 'Jobs(): Arg "state" missing'),
     (("running",), 'Jobs(): Arg "queue" missing'),

@@ -5,6 +5,7 @@ from stories import peeked, popped, put, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_a_paused_queue_hands_out_nothing_and_knows_no_worker(door: Door) -> None:
     for queue in ("one", "two", "three"):
         put(door, 1, queue, queue)
@@ -17,6 +18,7 @@ def test_a_paused_queue_hands_out_nothing_and_knows_no_worker(door: Door) -> Non
     assert popped(door, 5, "one") == [("one", 5, 65)]
 
 
+@pytest.mark.full
 def test_all_else_goes_on(door: Door) -> None:
     put(door, 1, "running")
     popped(door, 1)
@@ -34,6 +36,7 @@ def test_nothing_is_published(door: Door) -> None:
     assert door.messages() == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["queue.pause", "queue.unpause"])
 def test_some_queue_has_to_be_named(door: Door, command: str) -> None:
     refusal(door.call(command, 1))

@@ -20,6 +20,7 @@ def test_lost_leases_come_before_what_is_ready_and_are_left_alone(door: Door) ->
     assert [what["what"] for what in job["history"]] == ["put", "popped"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("page", "jids"), [
     ((0, 2), ["a", "b"]), ((1, 2), ["b", "c"]), ((2, 1), ["c"]), ((3, 9), ["d"]), ((4, 9), []),
     ((0, 0), []), ((0, -1), []), ((-1, 2), []),
@@ -31,6 +32,7 @@ def test_a_page_is_a_slice_of_both_together(door: Door, page: tuple[int, int], j
     assert seen(door, 65, *page) == jids
 
 
+@pytest.mark.full
 def test_lost_leases_leave_less_room_for_what_comes_due(door: Door) -> None:
     put(door, 1, "a")
     popped(door, 1)
@@ -49,12 +51,14 @@ def test_priority_comes_before_time(door: Door) -> None:
     assert seen(door, 4, 0, 5) == ["high", "between", "low"]
 
 
+@pytest.mark.full
 def test_what_is_due_waits_from_the_moment_somebody_looks(door: Door) -> None:
     put(door, 0, "due", "q", 10)
     put(door, 20, "ready")
     assert seen(door, 30, 0, 5) == ["ready", "due"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no queue name provided"),
     (("q",), 'Peek(): Arg "offset" missing or not a number'),

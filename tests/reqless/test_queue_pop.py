@@ -19,6 +19,7 @@ def test_a_paused_queue_hands_out_nothing_but_can_be_looked_at(door: Door) -> No
     assert popped(door, 5) == [("j", 5, 65)]
 
 
+@pytest.mark.full
 def test_a_look_at_the_head_moves_what_is_due(door: Door) -> None:
     put(door, 0, "soon", "q", 10)
     put(door, 0, "later", "q", 20)
@@ -35,6 +36,7 @@ def test_a_pop_moves_no_more_than_it_hands_out(door: Door) -> None:
     assert [jid for jid, *_ in popped(door, 10, limit=1)] == ["early"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("heartbeat", ["0", "-5"])
 def test_a_lease_may_be_over_at_once(door: Door, heartbeat: str) -> None:
     door.call("config.set", 0, "q-heartbeat", heartbeat)
@@ -43,6 +45,7 @@ def test_a_lease_may_be_over_at_once(door: Door, heartbeat: str) -> None:
     assert door.call("queue.counts", 2, "q")["stalled"] == 1
 
 
+@pytest.mark.full
 def test_without_grace_a_lost_job_is_handed_out_at_once(door: Door) -> None:
     door.call("config.set", 0, "grace-period", 0)
     put(door, 1, "j")
@@ -52,6 +55,7 @@ def test_without_grace_a_lost_job_is_handed_out_at_once(door: Door) -> None:
     assert history(job) == [("put", 1), ("popped", 2), ("timed-out", 62), ("popped", 62)]
 
 
+@pytest.mark.full
 def test_a_full_queue_hands_out_lost_jobs_and_looks_at_nothing_else(door: Door) -> None:
     door.call("queue.throttle.set", 0, "q", 1)
     for jid in ("one", "two"):
@@ -64,6 +68,7 @@ def test_a_full_queue_hands_out_lost_jobs_and_looks_at_nothing_else(door: Door) 
     assert door.call("throttle.locks", 73, "ql:q:q") == ["one"]
 
 
+@pytest.mark.full
 def test_pops_look_at_as_many_jobs_as_they_may_hand_out(door: Door) -> None:
     door.call("throttle.set", 0, "db", 1)
     for number in range(4):
@@ -75,6 +80,7 @@ def test_pops_look_at_as_many_jobs_as_they_may_hand_out(door: Door) -> None:
     assert [jid for jid, *_ in popped(door, 12, limit=1)] == ["free"]
 
 
+@pytest.mark.full
 def test_many_thousand_jobs_are_handed_out_in_one_call(door: Door) -> None:
     for number in range(1200):
         put(door, 1, f"j{number:04}")
@@ -82,6 +88,7 @@ def test_many_thousand_jobs_are_handed_out_in_one_call(door: Door) -> None:
     assert [job["jid"] for job in jobs] == [f"j{number:04}" for number in range(1200)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no queue name provided"),
     (("q",), 'Pop(): Arg "worker" missing'),
@@ -92,6 +99,7 @@ def test_a_pop_that_is_not_whole_is_refused(door: Door, words: tuple[object, ...
     assert sentence in refusal(door.call("queue.pop", 1, *words))
 
 
+@pytest.mark.full
 def test_a_loss_is_told_again_when_the_grace_period_was_taken_away_meanwhile(door: Door) -> None:
     put(door, 1, "j")
     popped(door, 2)

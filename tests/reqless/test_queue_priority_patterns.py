@@ -9,10 +9,12 @@ LAST = '{"fairly": false, "pattern": ["default"]}'
 FIRST = '{"fairly": true, "pattern": ["a"]}'
 
 
+@pytest.mark.full
 def test_nothing_stored_is_the_rule_for_all_others(door: Door) -> None:
     assert door.call("queuePriorityPatterns.getAll", 1) == [LAST]
 
 
+@pytest.mark.full
 def test_the_rule_for_all_others_comes_last_unless_it_is_named(door: Door) -> None:
     assert door.call("queuePriorityPatterns.setAll", 1, FIRST) is None
     assert door.call("queuePriorityPatterns.getAll", 1) == [FIRST, LAST]
@@ -25,6 +27,7 @@ def test_the_rule_for_all_others_comes_last_unless_it_is_named(door: Door) -> No
     assert door.call("queuePriorityPatterns.getAll", 1) == [two, LAST]
 
 
+@pytest.mark.full
 def test_nothing_named_deletes_both_lists(door: Door) -> None:
     door.call("queuePriorityPatterns.setAll", 1, FIRST)
     door.connection.ask("RPUSH", OLD, "x")
@@ -42,6 +45,7 @@ def test_other_programs_read_and_write_the_same_keys(door: Door) -> None:
     assert door.connection.ask("EXISTS", OLD) == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rule", ["x", "5", "[]", "{}", '{"pattern": "default"}', '{"pattern": [5]}'])
 def test_what_is_no_rule_is_refused_and_changes_nothing(door: Door, rule: str) -> None:
     door.call("queuePriorityPatterns.setAll", 1, FIRST)

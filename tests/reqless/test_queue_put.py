@@ -5,6 +5,7 @@ from stories import history, peeked, popped, put, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_a_put_job_shows_every_field(door: Door) -> None:
     reply = door.call("queue.put", 12345.678, "w", "q", "j1", "k", '{"a": 1}', 0, "priority", 2, "retries", 3,
                       "throttles", '["t1"]')  # fmt: skip
@@ -42,6 +43,7 @@ def test_who_puts_its_own_job_is_not_told_that_it_lost_it(door: Door) -> None:
     assert [channel for channel, _ in door.messages()] == ["ql:log"]
 
 
+@pytest.mark.full
 def test_a_job_put_again_keeps_priority_and_retries_but_not_its_throttles(door: Door) -> None:
     put(door, 1, "j", "queue", 0, "priority", 7, "retries", 2, "throttles", '["tid"]')
     put(door, 2, "j", "other", 0, "throttles", '["ql:q:queue"]')
@@ -50,6 +52,7 @@ def test_a_job_put_again_keeps_priority_and_retries_but_not_its_throttles(door: 
     assert history(job) == [("put", 1), ("put", 2)]
 
 
+@pytest.mark.full
 def test_a_failed_job_that_is_put_leaves_its_group_and_its_day(door: Door) -> None:
     put(door, 0, "j")
     popped(door, 0)
@@ -69,23 +72,27 @@ def test_a_failed_job_that_is_put_elsewhere_is_one_less_where_it_failed(door: Do
     assert [door.call("queue.stats", 5, queue, 5)["failed"] for queue in ("q", "other")] == [0, 0]
 
 
+@pytest.mark.full
 def test_a_waiting_job_is_there_whatever_the_time_of_the_pop(door: Door) -> None:
     put(door, 3, "j")
     assert popped(door, 0) == [("j", 5, 60)]
 
 
+@pytest.mark.full
 def test_time_may_be_negative_and_fractional(door: Door) -> None:
     put(door, -100.5, "j", "q", 0.25)
     assert door.call("job.get", -100.5, "j")["history"] == [{"what": "put", "when": -101, "queue": "q"}]
     assert popped(door, -100.25) == [("j", 5, -40.25)]
 
 
+@pytest.mark.full
 def test_higher_priority_first_then_the_earlier_then_the_one_put_first(door: Door) -> None:
     for jid, now, priority in (("low", 1, -1.5), ("late", 9, 0), ("b", 5, 0), ("a", 5, 0), ("high", 9, 1e6)):
         put(door, now, jid, "q", 0, "priority", priority)
     assert peeked(door, 10) == ["high", "b", "a", "late", "low"]
 
 
+@pytest.mark.full
 def test_old_throttles_are_released_when_a_running_job_is_put(door: Door) -> None:
     door.call("throttle.set", 0, "db", 1)
     for jid in ("one", "two"):
@@ -96,6 +103,7 @@ def test_old_throttles_are_released_when_a_running_job_is_put(door: Door) -> Non
     assert [jid for jid, *_ in popped(door, 4)] == ["two"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     (("w",), "no queue name provided"),
     (("w", "q"), 'Put(): Arg "jid" missing'),
@@ -116,11 +124,13 @@ def test_a_refused_put_leaves_no_trace(door: Door, words: tuple[object, ...], se
     assert (door.call("job.get", 1, "j"), door.call("queues.names", 1)) == (None, [])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("now", ["", "soon", "inf", "nan", "1e306"])
 def test_the_time_must_be_a_finite_number(door: Door, now: str) -> None:
     assert 'Arg "now" missing or not a number' in refusal(door.raw("job.get", now, "j"))
 
 
+@pytest.mark.full
 def test_names_may_be_of_any_length(door: Door) -> None:
     queue, klass, worker, jid, group = (letter * 70000 for letter in "qkwjg")
     assert door.call("queue.put", 1, worker, queue, jid, klass, '{"a":1}', 0) == jid

@@ -5,6 +5,7 @@ from stories import history, peeked, popped, recur, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_a_template_puts_its_jobs_when_its_queue_is_popped_or_looked_at(door: Door) -> None:
     more = ("tags", '["r"]', "retries", 2)
     assert recur(door, 1000, "daily", 100, 50, *more, queue="rep") == "daily"
@@ -21,6 +22,7 @@ def test_a_template_puts_its_jobs_when_its_queue_is_popped_or_looked_at(door: Do
     assert peeked(door, 1300, "rep") == ["daily-4", "daily-5"]
 
 
+@pytest.mark.full
 def test_a_job_is_put_at_the_moment_of_its_occurrence(door: Door) -> None:
     recur(door, 0, "r", 60)
     assert popped(door, 599, limit=20) == [(f"r-{number}", 0, 659) for number in range(1, 11)]
@@ -29,6 +31,7 @@ def test_a_job_is_put_at_the_moment_of_its_occurrence(door: Door) -> None:
     assert (wait["count"], wait["mean"]) == (10, 329)
 
 
+@pytest.mark.full
 def test_the_next_occurrence_lies_where_clients_read_it(door: Door) -> None:
     recur(door, 10, "r", 60, 5.5)
     assert door.connection.ask("ZSCORE", "ql:q:q-recur", "r") == "15.5"
@@ -36,6 +39,7 @@ def test_the_next_occurrence_lies_where_clients_read_it(door: Door) -> None:
     assert door.connection.ask("ZSCORE", "ql:q:q-recur", "r") == "75"
 
 
+@pytest.mark.full
 def test_a_look_puts_no_more_than_it_may_see(door: Door) -> None:
     recur(door, 0, "r", 10)
     assert len(door.call("queue.peek", 99, "q", 0, 3)) == 3
@@ -43,6 +47,7 @@ def test_a_look_puts_no_more_than_it_may_see(door: Door) -> None:
     assert len(door.call("queue.peek", 99, "q", 0, 100)) == 10
 
 
+@pytest.mark.full
 def test_a_paused_queue_gets_recurring_jobs_by_a_look_only(door: Door) -> None:
     recur(door, 0, "r", 60)
     door.call("queue.pause", 0, "q")
@@ -66,6 +71,7 @@ def test_a_backlog_leaves_out_what_is_too_old(door: Door, now: float, times: lis
     assert [history(job)[0] for job in jobs] == [("put", time) for time in times]
 
 
+@pytest.mark.full
 def test_a_template_that_is_made_again_keeps_its_count_only(door: Door) -> None:
     recur(door, 0, "r", 60, 0, "priority", 5, "tags", '["a"]', "throttles", '["ql:q:q", "db"]')
     assert len(popped(door, 60)) == 2
@@ -78,6 +84,7 @@ def test_a_template_that_is_made_again_keeps_its_count_only(door: Door) -> None:
     assert door.call("queues.names", 80) == ["q", "other"]
 
 
+@pytest.mark.full
 def test_a_recurring_job_takes_over_no_job_that_exists(door: Door) -> None:
     door.call("queue.put", 0, "w", "q", "r-1", "klass", '"mine"', 0)
     recur(door, 0, "r", 60)
@@ -93,6 +100,7 @@ def test_nothing_is_told_of_a_template_and_its_jobs(door: Door) -> None:
     assert door.messages() == []
 
 
+@pytest.mark.full
 def test_recurring_jobs_are_throttled_when_they_are_popped(door: Door) -> None:
     door.call("throttle.set", 0, "db", 1)
     recur(door, 0, "r", 60, 0, "throttles", '["db"]')
@@ -100,6 +108,7 @@ def test_recurring_jobs_are_throttled_when_they_are_popped(door: Door) -> None:
     assert door.call("throttle.pending", 60, "db") == ["r-2"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no queue name provided"),
     (("q",), 'Recur(): Arg "jid" missing'),

@@ -13,6 +13,7 @@ def test_a_day_without_jobs_is_all_zero(door: Door) -> None:
     assert door.call("queue.stats", 5, "q", 5) == expected
 
 
+@pytest.mark.full
 def test_mean_and_deviation_are_those_of_the_sample(door: Door) -> None:
     for number in range(20):
         put(door, 0, f"j{number:02}")
@@ -23,6 +24,7 @@ def test_mean_and_deviation_are_those_of_the_sample(door: Door) -> None:
     assert wait["histogram"] == [1] * 20 + [0] * 128
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("seconds", "bucket"), [
     (0, 0), (59.9, 59), (60, 60), (3599, 118), (3600, 119), (86399, 141), (86400, 142), (604799, 147),
 ])  # fmt: skip
@@ -34,6 +36,7 @@ def test_a_sample_is_booked_by_its_length(door: Door, seconds: float, bucket: in
     assert [index for index, count in enumerate(wait["histogram"]) if count] == [bucket]
 
 
+@pytest.mark.full
 def test_a_week_is_in_no_bucket(door: Door) -> None:
     put(door, 0, "j")
     popped(door, 604800)
@@ -58,6 +61,7 @@ def test_a_failure_that_was_put_right_is_not_failed_any_more(door: Door) -> None
     assert [(day["failed"], day["failures"]) for day in (first, second)] == [(0, 1), (0, 0)]
 
 
+@pytest.mark.full
 def test_a_move_takes_the_failure_back_where_it_happened(door: Door) -> None:
     fail(door, 0, "j")
     put(door, 5, "j", "other")
@@ -65,6 +69,7 @@ def test_a_move_takes_the_failure_back_where_it_happened(door: Door) -> None:
     assert door.call("queue.stats", 5, "other", 0)["failed"] == 0
 
 
+@pytest.mark.full
 def test_lost_leases_are_retries_and_retries_are_not(door: Door) -> None:
     put(door, 0, "j")
     popped(door, 0)
@@ -75,6 +80,7 @@ def test_lost_leases_are_retries_and_retries_are_not(door: Door) -> None:
     assert door.call("queue.stats", 100, "q", 0)["retries"] == 1
 
 
+@pytest.mark.full
 def test_thousands_of_samples_are_folded(door: Door) -> None:
     for number in range(1200):
         put(door, number, f"j{number}")
@@ -83,6 +89,7 @@ def test_thousands_of_samples_are_folded(door: Door) -> None:
     assert (wait["count"], wait["mean"], sum(wait["histogram"])) == (1200, 600.5, 1200)
 
 
+@pytest.mark.full
 def test_statistics_are_dropped_after_400_days(door: Door) -> None:
     put(door, 0, "lost")
     popped(door, 0)
@@ -96,6 +103,7 @@ def test_statistics_are_dropped_after_400_days(door: Door) -> None:
     assert all(399 < left <= 400 for left in days.values()), days
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), "no queue name provided"),
     (("q",), 'Stats(): Arg "date" missing or not a number'),

@@ -5,6 +5,7 @@ from stories import fail, history, peeked, popped, put, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_the_oldest_failures_go_first(door: Door) -> None:
     for now, jid in enumerate(("a", "b", "c")):
         fail(door, now, jid)
@@ -18,6 +19,7 @@ def test_the_oldest_failures_go_first(door: Door) -> None:
     assert door.messages() == []
 
 
+@pytest.mark.full
 def test_a_job_begins_anew_and_still_shows_its_failure(door: Door) -> None:
     put(door, 1, "j", "q", 0, "priority", 3, "retries", 2, "throttles", '["t"]')
     popped(door, 2)
@@ -34,6 +36,7 @@ def test_a_job_begins_anew_and_still_shows_its_failure(door: Door) -> None:
     assert job["throttles"] == ["t", "ql:q:other"]  # W17: the reference keeps the old queue's
 
 
+@pytest.mark.full
 def test_the_queue_becomes_known_and_the_day_of_the_failure_counts_one_less(door: Door) -> None:
     fail(door, 1, "j")
     assert door.call("queue.unfail", 90000, "other", "g") == 1
@@ -59,6 +62,7 @@ def test_jobs_used_up_by_lost_leases_go_back_too(door: Door) -> None:
     assert popped(door, 203) == [("j", 0, 263)]
 
 
+@pytest.mark.full
 def test_five_and_twenty_go_unless_a_number_is_said(door: Door) -> None:
     for number in range(27):
         fail(door, number, f"j{number}")
@@ -66,11 +70,13 @@ def test_five_and_twenty_go_unless_a_number_is_said(door: Door) -> None:
     assert door.call("queue.unfail", 30, "q", "g") == 2
 
 
+@pytest.mark.full
 def test_an_unknown_group_moves_nothing(door: Door) -> None:
     assert door.call("queue.unfail", 1, "q", "none") == 0
     assert door.call("queues.names", 1) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("words", "sentence"), [
     ((), 'Arg "queue" missing'),
     (("q",), 'Unfail(): Arg "group" missing'),

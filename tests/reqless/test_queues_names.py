@@ -1,13 +1,16 @@
 """queues.names: the known queues, in the order they were first used."""
 
+import pytest
 from stories import fail, popped, put, recur
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_no_queue_is_an_empty_list(door: Door) -> None:
     assert door.raw("queues.names", 1) == "[]"
 
 
+@pytest.mark.full
 def test_the_first_use_counts_and_then_the_name(door: Door) -> None:
     put(door, 5, "a", "late")
     put(door, 3, "b", "early")
@@ -27,6 +30,7 @@ def test_what_makes_a_queue_known(door: Door) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.full
 def test_what_does_not(door: Door) -> None:
     popped(door, 1, "popped")
     door.call("queue.peek", 1, "seen", 0, 1)

@@ -30,11 +30,13 @@ def play(door: Door, steps: list[Step], ours: bool) -> None:
             assert meant(messages) == meant(step.messages + step.reference_adds), step.line
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", STORIES)
 def test_our_door_answers_as_recorded(door: Door, name: str) -> None:
     play(door, STORIES[name], ours=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", STORIES)
 def test_the_reference_answers_as_recorded(store: ScratchStore, name: str) -> None:
     text = reference_text()

@@ -1,5 +1,6 @@
 """recurringJob.cancel: a template goes, its jobs stay."""
 
+import pytest
 from stories import peeked, recur, refusal
 from two_doors import Door
 
@@ -13,6 +14,7 @@ def test_a_template_goes_and_its_jobs_stay(door: Door) -> None:
     assert peeked(door, 1000) == ["r-1", "r-2"]
 
 
+@pytest.mark.full
 def test_an_unknown_template_is_fine(door: Door) -> None:
     assert door.call("recurringJob.cancel", 1, "none") == 1
     assert "no jid provided" in refusal(door.call("recurringJob.cancel", 1))

@@ -1,9 +1,11 @@
 """recurringJob.get: a template as it is shown."""
 
+import pytest
 from stories import recur, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_a_template_shows_all_but_its_next_occurrence(door: Door) -> None:
     recur(door, 1, "jid", 60, 5)
     assert door.call("recurringJob.get", 1, "jid") == {
@@ -20,11 +22,13 @@ def test_a_template_shows_what_was_wished(door: Door) -> None:
     assert (found["tags"], found["throttles"]) == (["x", 7], ["t", "ql:q:q"])
 
 
+@pytest.mark.full
 def test_an_unknown_template_is_nothing(door: Door) -> None:
     assert door.raw("recurringJob.get", 1, "none") is None
     assert "no jid provided" in refusal(door.call("recurringJob.get", 1))
 
 
+@pytest.mark.full
 def test_a_template_is_no_job(door: Door) -> None:
     recur(door, 1, "jid", 60)
     assert door.call("job.get", 1, "jid") is None

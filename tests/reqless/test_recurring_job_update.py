@@ -5,6 +5,7 @@ from stories import peeked, popped, recur, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_a_new_interval_counts_from_the_last_occurrence(door: Door) -> None:
     recur(door, 0, "r", 60)
     assert popped(door, 0) == [("r-1", 0, 60)]
@@ -12,6 +13,7 @@ def test_a_new_interval_counts_from_the_last_occurrence(door: Door) -> None:
     assert len(popped(door, 60, limit=20)) == 6
 
 
+@pytest.mark.full
 def test_a_shorter_interval_may_move_the_next_occurrence_before_the_beginning_of_time(door: Door) -> None:
     recur(door, 0, "r", 60, 5)
     door.call("recurringJob.update", 0, "r", "interval", 10)
@@ -19,6 +21,7 @@ def test_a_shorter_interval_may_move_the_next_occurrence_before_the_beginning_of
     assert peeked(door, 0) == ["r-1", "r-2", "r-3", "r-4", "r-5"]  # -45, -35 … -5
 
 
+@pytest.mark.full
 def test_a_template_moves_to_another_queue_with_its_next_occurrence(door: Door) -> None:
     recur(door, 0, "r", 60, 30, "throttles", '["t"]')
     door.call("recurringJob.update", 1, "r", "queue", "other")
@@ -42,6 +45,7 @@ def test_a_new_list_of_throttles_leaves_out_that_of_the_queue(door: Door) -> Non
     assert door.call("throttle.locks", 61, "t") == ["r-2"]
 
 
+@pytest.mark.full
 def test_a_template_without_any_throttle_gets_that_of_a_queue_it_is_given_to(door: Door) -> None:
     recur(door, 0, "r", 60)
     door.call("recurringJob.update", 0, "r", "throttles", "[]")
@@ -53,6 +57,7 @@ def test_a_template_without_any_throttle_gets_that_of_a_queue_it_is_given_to(doo
     assert door.call("recurringJob.get", 0, "r")["throttles"] == ["ql:q:q"]
 
 
+@pytest.mark.full
 def test_what_was_put_stays_as_it_is(door: Door) -> None:
     recur(door, 0, "r", 60)
     assert peeked(door, 0) == ["r-1"]
@@ -77,11 +82,13 @@ def test_what_was_put_stays_as_it_is(door: Door) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.full
 def test_nothing_to_change_is_fine(door: Door) -> None:
     recur(door, 0, "r", 60)
     assert door.call("recurringJob.update", 0, "r") == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("pairs", "sentence"), [
     (("priority",), "No value provided for priority"),
     (("priority", "x"), 'Recur(): Arg "priority" must be a number'),

@@ -25,10 +25,12 @@ def test_a_script_leaves_out_what_its_door_never_uses() -> None:
     assert "register_function" not in text
 
 
+@pytest.mark.full
 def test_a_script_says_which_command_it_does_not_know(door: Door) -> None:
     assert "user_script:" in str(door.connection.ask("EVALSHA", door.sha, 0, "queue.fly", 1))
 
 
+@pytest.mark.full
 def test_a_client_of_ours_does_not_load_what_makes_scripts() -> None:
     asked = (
         "import sys, holdfast.core.library as l; l.library(); print('holdfast.core.bundle' in sys.modules)"
@@ -224,6 +226,7 @@ end
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", FORMS)
 def test_a_script_does_what_its_modules_do(form: str, made: Made, store: ScratchStore) -> None:
     one, two, expected = FORMS[form]
@@ -314,6 +317,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_core_is_refused_that_a_script_would_do_otherwise(what: str, made: Made) -> None:
     """All that a module binds is used, so that nothing is left out."""

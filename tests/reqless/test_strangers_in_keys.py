@@ -24,6 +24,7 @@ def spoiled(door: Door, key: str, *words: object) -> None:
         door.connection.ask("RENAME", "kept", key)
 
 
+@pytest.mark.full
 def test_jobs_that_a_pop_took_keep_their_places(limited: Door) -> None:
     put(limited, 4, "urgent", "q", 0, "priority", 5)
     spoiled(limited, "ql:th:t", "queue.pop", 5, "q", "w", 5)
@@ -31,6 +32,7 @@ def test_jobs_that_a_pop_took_keep_their_places(limited: Door) -> None:
     assert [jid for jid, *_ in popped(limited, 7)] == ["urgent", "a"]
 
 
+@pytest.mark.full
 def test_a_job_that_was_about_to_be_let_go_pends_again(limited: Door) -> None:
     assert [jid for jid, *_ in popped(limited, 5)] == ["a"]
     assert limited.call("throttle.pending", 5, "t") == ["b", "c"]
@@ -46,6 +48,7 @@ def test_a_job_that_moves_stays_where_it_was(limited: Door) -> None:
     assert "a" in peeked(limited, 6)
 
 
+@pytest.mark.full
 def test_a_job_whose_failure_went_wrong_can_be_settled(limited: Door) -> None:
     popped(limited, 5)
     spoiled(limited, "ql:th:t", "job.fail", 6, "a", "w", "g", "m")

@@ -10,6 +10,7 @@ def limited(door: Door, now: float, jid: str, *ids: str) -> None:
     put(door, now, jid, "q", 0, "throttles", f"[{names}]")
 
 
+@pytest.mark.full
 def test_a_definition_and_what_is_left_of_its_time(door: Door) -> None:
     assert door.call("throttle.get", 1, "t") == {"id": "t", "maximum": 0, "ttl": -2}
     assert door.call("throttle.set", 1, "t", 5) is None
@@ -30,6 +31,7 @@ def test_a_maximum_is_kept_as_it_came_and_told_as_a_number(door: Door) -> None:
     assert door.call("throttle.get", 1, "t")["maximum"] == 16
 
 
+@pytest.mark.full
 def test_the_throttle_of_a_queue_has_the_name_of_the_queue(door: Door) -> None:
     assert door.call("queue.throttle.get", 1, "q") == {"id": "ql:q:q", "maximum": 0, "ttl": -2}
     assert door.call("queue.throttle.set", 1, "q", 4) is None
@@ -43,6 +45,7 @@ def test_the_name_that_was_asked_for_is_told_and_not_the_one_that_is_stored(door
     assert door.call("throttle.get", 1, "t") == {"id": "t", "maximum": 3, "ttl": -1}
 
 
+@pytest.mark.full
 def test_slots_are_by_jid_and_those_pending_by_their_time(door: Door) -> None:
     assert (door.raw("throttle.locks", 1, "t"), door.raw("throttle.pending", 1, "t")) == ("[]", "[]")
     door.call("throttle.set", 1, "t", 2)
@@ -62,6 +65,7 @@ def test_a_throttle_without_a_limit_says_who_holds_it(door: Door) -> None:
     assert door.call("throttle.locks", 1, "ql:q:q") == ["j"]
 
 
+@pytest.mark.full
 def test_a_lower_maximum_lets_nobody_go_before_there_is_room(door: Door) -> None:
     door.call("throttle.set", 0, "t", 3)
     for now, jid in enumerate("abcde"):
@@ -74,6 +78,7 @@ def test_a_lower_maximum_lets_nobody_go_before_there_is_room(door: Door) -> None
     assert peeked(door, 9) == ["d"]
 
 
+@pytest.mark.full
 def test_a_job_needs_all_its_throttles_and_pends_on_the_first_that_is_full(door: Door) -> None:
     for each in ("t", "u"):
         door.call("throttle.set", 0, each, 1)
@@ -90,6 +95,7 @@ def test_a_job_needs_all_its_throttles_and_pends_on_the_first_that_is_full(door:
     assert lines == ["put", "throttled"]
 
 
+@pytest.mark.full
 def test_a_promoted_job_holds_no_slot_before_it_is_popped(door: Door) -> None:
     door.call("throttle.set", 0, "t", 1)
     limited(door, 1, "a")
@@ -101,6 +107,7 @@ def test_a_promoted_job_holds_no_slot_before_it_is_popped(door: Door) -> None:
     assert door.call("job.complete", 4, "a", "w", "q", "{}") == "complete"  # it ran on
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", [
     "throttle.set", "throttle.get", "throttle.delete", "throttle.locks", "throttle.pending", "throttle.release",
 ])  # fmt: skip
@@ -108,6 +115,7 @@ def test_a_throttle_has_to_be_named(door: Door, command: str) -> None:
     assert "no tid provided" in refusal(door.call(command, 1))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", [
     ("throttle.set", "t"), ("throttle.set", "t", "x"), ("throttle.set", "t", ""), ("throttle.set", "t", "nan"),
     ("throttle.set", "t", "5", "x"), ("throttle.set", "t", "5", "1.5"), ("throttle.set", "t", "5", "1e17"), ("queue.throttle.set", "t"),
@@ -119,6 +127,7 @@ def test_a_definition_that_is_not_whole_is_refused_and_not_stored(door: Door, wo
     assert door.call("queue.throttle.get", 1, "t")["ttl"] == -2
 
 
+@pytest.mark.full
 def test_nobody_to_release_is_fine(door: Door) -> None:
     assert door.call("throttle.release", 1, "t") is None
     assert door.call("throttle.release", 1, "t", "unknown") is None

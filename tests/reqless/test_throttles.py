@@ -1,5 +1,6 @@
 """throttle.* and queue.throttle.*; config.*."""
 
+import pytest
 from stories import peeked, popped, put, refusal
 from two_doors import Door
 
@@ -16,6 +17,7 @@ def test_a_limit_written_by_another_program_holds_at_once(door: Door) -> None:
     assert locks_and_pending(door, "ql:q:q") == (["a"], ["b"])
 
 
+@pytest.mark.full
 def test_a_definition_is_a_hash_others_may_read(door: Door) -> None:
     door.call("throttle.set", 1, "tid", 5, 100)
     assert door.connection.ask("HMGET", "ql:th:tid", "id", "maximum") == ["tid", "5"]
@@ -27,6 +29,7 @@ def test_a_definition_is_a_hash_others_may_read(door: Door) -> None:
     assert door.call("throttle.get", 1, "tid")["ttl"] == -2
 
 
+@pytest.mark.full
 def test_a_limit_that_is_no_number_is_refused_and_one_that_was_written_counts_as_none(door: Door) -> None:
     assert "not a number" in refusal(door.call("throttle.set", 1, "tid", "many"))
     door.connection.ask("HSET", "ql:th:ql:q:q", "maximum", "many")
@@ -34,6 +37,7 @@ def test_a_limit_that_is_no_number_is_refused_and_one_that_was_written_counts_as
     assert len(popped(door, 2)) == 1
 
 
+@pytest.mark.full
 def test_releasing_a_pending_job_strands_it_until_it_is_put_again(door: Door) -> None:
     door.call("throttle.set", 0, "db", 1)
     for jid in ("holds", "waits"):
@@ -56,6 +60,7 @@ def test_releasing_the_holder_lets_the_pending_one_go(door: Door) -> None:
     assert door.call("job.get", 3, "waits")["state"] == "throttled"
 
 
+@pytest.mark.full
 def test_a_raised_limit_lets_pending_jobs_go(door: Door) -> None:
     door.call("queue.throttle.set", 0, "q", 1)
     for jid in ("a", "b", "c"):
@@ -65,6 +70,7 @@ def test_a_raised_limit_lets_pending_jobs_go(door: Door) -> None:
     assert locks_and_pending(door, "ql:q:q") == (["a"], ["c"])
 
 
+@pytest.mark.full
 def test_a_release_lets_ten_go_where_the_limit_is_gone(door: Door) -> None:
     """Another program deleted the definition, or its time was over: nobody was told."""
     door.call("throttle.set", 0, "db", 1)

@@ -1,5 +1,6 @@
 """The worked traces of the protocol's appendix, call by call, with their messages."""
 
+import pytest
 from stories import history, popped, put, refusal
 from two_doors import Door
 
@@ -9,6 +10,7 @@ def lock_lost(worker: str) -> list[tuple[str, str]]:
     return [("ql:stalled", "m1"), (f"ql:w:{worker}", text), ("ql:log", text)]
 
 
+@pytest.mark.full
 def test_locks_are_lost_noticed_and_handed_on(door: Door) -> None:
     door.messages()
     assert (
@@ -54,6 +56,7 @@ def test_a_job_whose_retries_are_used_up_fails_in_the_group_of_its_queue(door: D
     assert door.call("failureGroups.counts", 311) == {"failed-retries-mail": 1}
 
 
+@pytest.mark.full
 def test_throttles_set_aside_and_let_go(door: Door) -> None:
     named = ("throttles", '["db"]')
     assert door.call("throttle.set", 0, "db", 1) is None
@@ -77,6 +80,7 @@ def test_throttles_set_aside_and_let_go(door: Door) -> None:
     assert history(door.call("job.get", 11, "i1")) == [("put", 1), ("popped", 4), ("throttled", 10)]
 
 
+@pytest.mark.full
 def test_jobs_wait_for_others_and_go_on_elsewhere(door: Door) -> None:
     put(door, 10, "x", "a")
     put(door, 11, "y", "a", 30, "depends", '["x"]')

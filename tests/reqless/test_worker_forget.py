@@ -1,9 +1,11 @@
 """worker.forget: a worker leaves the list, its jobs run on."""
 
+import pytest
 from stories import popped, put, refusal
 from two_doors import Door
 
 
+@pytest.mark.full
 def test_a_worker_leaves_and_its_jobs_run_on(door: Door) -> None:
     put(door, 1, "j")
     for worker in ("a", "b", "c"):
@@ -21,5 +23,6 @@ def test_a_worker_comes_back_with_its_next_pop(door: Door) -> None:
     assert [row["name"] for row in door.call("workers.counts", 3)] == ["w"]
 
 
+@pytest.mark.full
 def test_somebody_has_to_be_named(door: Door) -> None:
     refusal(door.call("worker.forget", 1))

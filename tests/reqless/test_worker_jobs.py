@@ -16,6 +16,7 @@ def take(door: Door, now: float, jid: str, worker: str = "w") -> None:
     assert popped(door, now, "q", worker, 1)[0][0] == jid
 
 
+@pytest.mark.full
 def test_the_latest_end_comes_first_and_one_that_ends_now_is_in_both(door: Door) -> None:
     for now, jid in ((2, "a"), (3, "b"), (4, "c")):
         take(door, now, jid)
@@ -36,6 +37,7 @@ def test_a_lease_of_more_than_a_hundred_days_is_not_listed(door: Door) -> None:
     assert held(door, 9) == ({}, {})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", [
     ("job.complete", "j", "w", "q", "{}"), ("job.fail", "j", "w", "g", "m"), ("job.retry", "j", "q", "w"),
     ("queue.put", "v", "q", "j", "k", "{}", 0), ("job.cancel", "j"), ("job.timeout", "j"),
@@ -47,6 +49,7 @@ def test_a_job_leaves_when_it_is_settled_or_taken_away(door: Door, words: tuple[
     assert held(door, 2) == ({}, {})
 
 
+@pytest.mark.full
 def test_a_job_leaves_when_its_loss_is_noticed_and_comes_back_by_a_heartbeat(door: Door) -> None:
     take(door, 1, "j")
     assert held(door, 70) == ({}, ["j"])
@@ -56,6 +59,7 @@ def test_a_job_leaves_when_its_loss_is_noticed_and_comes_back_by_a_heartbeat(doo
     assert held(door, 71) == (["j"], {})
 
 
+@pytest.mark.full
 def test_without_a_worker_all_are_counted(door: Door) -> None:
     assert door.raw("worker.jobs", 1) == "{}"
     take(door, 1, "j")

@@ -1,5 +1,6 @@
 """workers.counts: who works here, and how much each holds."""
 
+import pytest
 from stories import popped, put
 from two_doors import Door
 
@@ -8,6 +9,7 @@ def names(door: Door, now: float) -> list[str]:
     return [row["name"] for row in door.call("workers.counts", now)]
 
 
+@pytest.mark.full
 def test_nobody_is_an_empty_list(door: Door) -> None:
     assert door.raw("workers.counts", 1) == "[]"
 
@@ -20,6 +22,7 @@ def test_who_popped_last_comes_first(door: Door) -> None:
     assert names(door, 4) == ["a", "b"]
 
 
+@pytest.mark.full
 def test_jobs_and_stalled_ones_are_counted_and_one_that_ends_now_is_both(door: Door) -> None:
     put(door, 1, "a")
     put(door, 2, "b")
@@ -30,12 +33,14 @@ def test_jobs_and_stalled_ones_are_counted_and_one_that_ends_now_is_both(door: D
     assert door.call("workers.counts", 64) == [{"name": "w", "jobs": 0, "stalled": 2}]
 
 
+@pytest.mark.full
 def test_a_paused_queue_makes_no_worker_known(door: Door) -> None:
     door.call("queue.pause", 1, "q")
     popped(door, 1)
     assert names(door, 1) == []
 
 
+@pytest.mark.full
 def test_who_was_not_seen_for_a_day_is_forgotten_with_what_they_held(door: Door) -> None:
     door.call("config.set", 0, "heartbeat", 200000)
     put(door, 1, "j")
@@ -46,12 +51,14 @@ def test_who_was_not_seen_for_a_day_is_forgotten_with_what_they_held(door: Door)
     assert door.call("job.get", 86401, "j")["state"] == "running"
 
 
+@pytest.mark.full
 def test_the_age_of_workers_can_be_set(door: Door) -> None:
     door.call("config.set", 0, "max-worker-age", 10)
     popped(door, 1)
     assert (names(door, 10.5), names(door, 11)) == (["w"], [])
 
 
+@pytest.mark.full
 def test_all_that_are_too_old_go_at_once(door: Door) -> None:
     for number in range(300):
         popped(door, number / 1000, worker=f"w{number}")

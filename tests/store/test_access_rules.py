@@ -144,6 +144,7 @@ def users(guarded: Guarded) -> Iterator[dict[str, Client]]:
         client.close()
 
 
+@pytest.mark.full
 def test_a_producer_puts_waits_and_cancels(guarded, users):
     producer, operator = users["producer"], users["operator"]
     mail = producer.queues["mail"]
@@ -160,6 +161,7 @@ def test_a_producer_puts_waits_and_cancels(guarded, users):
     assert guarded.refusals() == set()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio"])
 def test_a_worker_does_its_work(guarded, users, tmp_path, monkeypatch, pool):
     (tmp_path / "tasks.py").write_text(TASKS)
@@ -193,6 +195,7 @@ def test_a_worker_does_its_work(guarded, users, tmp_path, monkeypatch, pool):
         worker.wait()
 
 
+@pytest.mark.full
 def test_a_viewer_sees_everything_and_changes_nothing(guarded, users):
     viewer, operator = users["viewer"], users["operator"]
     jid = operator.queues["mail"].put("letters.Letter", {"to": "ada"}, tags=["x"])
@@ -233,6 +236,7 @@ def test_a_viewer_sees_everything_and_changes_nothing(guarded, users):
     assert guarded.admin.execute_command("DEBUG", "DIGEST") == before
 
 
+@pytest.mark.full
 def test_an_operator_looks_after_everything(guarded, users):
     operator = users["operator"]
     mail = operator.queues["mail"]
@@ -256,6 +260,7 @@ def test_an_operator_looks_after_everything(guarded, users):
     assert guarded.refusals() == set()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("role", "function", "call"),
     [
@@ -272,6 +277,7 @@ def test_a_function_of_another_role_is_refused_by_name(users, role, function, ca
         call(users[role])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("role", ROLES)
 def test_a_user_may_run_the_commands_of_the_page_and_no_others(guarded, role):
     writes = set() if role == "viewer" else {*WRITES}
@@ -333,6 +339,7 @@ def core(guarded: Guarded) -> Iterator[redis.Redis]:
     guarded.admin.function_load(library().text, replace=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("found", ["no core", "an older core"])
 def test_a_missing_core_is_an_error_that_says_how_to_load_it(guarded, core, role, found):
@@ -349,6 +356,7 @@ def test_a_missing_core_is_an_error_that_says_how_to_load_it(guarded, core, role
         assert client.jobs["j"] is None
 
 
+@pytest.mark.full
 def test_a_worker_command_ends_with_that_error(guarded, core):
     core.function_flush("SYNC")
     where = ("--url", guarded.url("worker"), "--namespace", "shop")
@@ -358,6 +366,7 @@ def test_a_worker_command_ends_with_that_error(guarded, core):
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("role", "why"), [("viewer", "may only read"), ("producer", "pop: the user .* rights")]
 )

@@ -5,6 +5,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from holdfast import store as embedded
 from holdfast.store import files, processes, resp
 
@@ -24,6 +26,7 @@ def test_stopping_a_directory_that_is_no_store_touches_nothing(home: Path) -> No
     assert list(home.iterdir()) == []
 
 
+@pytest.mark.full
 def test_a_running_store_says_how_it_is(home: Path, say: Say) -> None:
     address = embedded.ensure(home, linger=60)
     say(address, "SET", "some", "data")
@@ -39,6 +42,7 @@ def test_a_running_store_says_how_it_is(home: Path, say: Say) -> None:
     assert status.clients == 1
 
 
+@pytest.mark.full
 def test_a_stopped_store_is_gone_and_keeps_its_data(home: Path, say: Say) -> None:
     address = embedded.ensure(home)
     say(address, "SET", "kept", "yes")
@@ -50,6 +54,7 @@ def test_a_stopped_store_is_gone_and_keeps_its_data(home: Path, say: Say) -> Non
     assert say(embedded.ensure(home), "GET", "kept") == "yes"
 
 
+@pytest.mark.full
 def test_stopping_also_waits_for_a_server_whose_warden_was_killed(home: Path) -> None:
     address = embedded.ensure(home)
     os.kill(address.warden_pid, signal.SIGKILL)
@@ -58,6 +63,7 @@ def test_stopping_also_waits_for_a_server_whose_warden_was_killed(home: Path) ->
     assert embedded.stop(home) is False
 
 
+@pytest.mark.full
 def test_a_record_that_cannot_be_read_is_no_record(home: Path, say: Say) -> None:
     address = embedded.ensure(home)
     say(address, "SET", "kept", "yes")

@@ -78,6 +78,7 @@ def test_the_server_of_a_killed_warden_ends_and_the_next_who_needs_it_starts_ano
     assert say(after, "GET", "kept") == "yes"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", range(3))
 def test_a_server_killed_in_the_middle_of_writing_loses_nothing_acknowledged(
     home: Path, eventually: Eventually, count: int
@@ -90,6 +91,7 @@ def test_a_server_killed_in_the_middle_of_writing_loses_nothing_acknowledged(
     assert numbers_kept(embedded.ensure(home)) >= writers[0].acknowledged
 
 
+@pytest.mark.full
 def test_a_warden_killed_in_the_middle_of_writing_loses_nothing_acknowledged(
     home: Path, eventually: Eventually
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_warden_killed_in_the_middle_of_writing_loses_nothing_acknowledged(
     assert numbers_kept(embedded.ensure(home)) >= writer.acknowledged
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not processes.ON_LINUX, reason="limits the file size of another process")
 def test_a_full_disk_loses_nothing_acknowledged(home: Path, eventually: Eventually) -> None:
     address = embedded.ensure(home)
@@ -112,6 +115,7 @@ def test_a_full_disk_loses_nothing_acknowledged(home: Path, eventually: Eventual
     assert numbers_kept(embedded.ensure(home)) >= writer.acknowledged
 
 
+@pytest.mark.full
 def test_a_server_that_crashes_five_times_within_a_minute_is_given_up(
     home: Path, eventually: Eventually, say: Say
 ) -> None:
@@ -135,6 +139,7 @@ def log_of(home: Path) -> Path:
     return log
 
 
+@pytest.mark.full
 def test_a_torn_end_of_the_log_costs_only_the_call_that_was_torn(home: Path, say: Say) -> None:
     address = embedded.ensure(home)
     say(address, "SET", "whole", "yes")
@@ -146,6 +151,7 @@ def test_a_torn_end_of_the_log_costs_only_the_call_that_was_torn(home: Path, say
     assert say(address, "MGET", "whole", "torn") == "yes\n"
 
 
+@pytest.mark.full
 def test_a_log_damaged_in_its_middle_is_not_opened_and_says_so(home: Path, say: Say) -> None:
     address = embedded.ensure(home)
     for number in range(100):
@@ -165,6 +171,7 @@ def test_a_log_damaged_in_its_middle_is_not_opened_and_says_so(home: Path, say: 
         embedded.ensure(home)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not processes.ON_LINUX, reason="elsewhere the next warden ends it at once")
 def test_two_servers_never_write_one_log(home: Path, eventually: Eventually, say: Say) -> None:
     """A server that outlives its warden, here because it is frozen, is waited for."""
@@ -208,6 +215,7 @@ def test_a_pid_that_was_used_again_is_left_alone(home: Path) -> None:
     assert not processes.send(ourselves, "long ago", signal.SIGKILL)
 
 
+@pytest.mark.full
 def test_a_store_is_handed_out_only_when_it_has_loaded_its_data(home: Path, say: Say) -> None:
     address = embedded.ensure(home)
     say(address, "EVAL", "for i = 1, 200000 do redis.call('RPUSH', 'long', i) end", "0")

@@ -67,6 +67,7 @@ def test_a_directory_of_somebody_else_is_refused(home: Path) -> None:
     assert not (directory / "lock").exists()
 
 
+@pytest.mark.full
 def test_a_directory_with_other_content_is_refused_and_left_as_it_is(home: Path) -> None:
     home.mkdir(mode=0o755)
     home.chmod(0o755)
@@ -77,6 +78,7 @@ def test_a_directory_with_other_content_is_refused_and_left_as_it_is(home: Path)
     assert [path.name for path in home.iterdir()] == ["thesis.tex"]
 
 
+@pytest.mark.full
 def test_an_empty_directory_that_others_could_read_is_closed_to_them(home: Path) -> None:
     home.mkdir()
     home.chmod(0o755)
@@ -84,12 +86,14 @@ def test_an_empty_directory_that_others_could_read_is_closed_to_them(home: Path)
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
 
+@pytest.mark.full
 def test_a_directory_in_the_place_of_the_lock_is_an_error_of_ours(home: Path) -> None:
     (home / "lock").mkdir(parents=True)
     with pytest.raises(UsageError, match="cannot hold a store"):
         embedded.ensure(home)
 
 
+@pytest.mark.full
 def test_the_directory_says_what_it_is(written: Path) -> None:
     assert (
         mark(written) == {"format": 1, "engine": "valkey", "version": [9, 1, 2]}
@@ -98,6 +102,7 @@ def test_the_directory_says_what_it_is(written: Path) -> None:
     assert mark(written)["engine"] == "valkey"
 
 
+@pytest.mark.full
 def test_a_newer_server_opens_what_an_older_one_wrote(home: Path) -> None:
     older = find_engine("redis")
     if older is None:
@@ -113,6 +118,7 @@ def test_a_newer_server_opens_what_an_older_one_wrote(home: Path) -> None:
     assert address.version == ".".join(map(str, mark(home)["version"]))  # type: ignore[call-overload]
 
 
+@pytest.mark.full
 def test_an_older_server_does_not_open_what_a_newer_one_wrote(written: Path) -> None:
     set_mark(written, version=[99, 0, 0])
     with pytest.raises(StoreUnsupported, match=r"was written by valkey 99\.0\.0, and .* is older"):
@@ -121,6 +127,7 @@ def test_an_older_server_does_not_open_what_a_newer_one_wrote(written: Path) -> 
     assert mark(written)["version"] == [99, 0, 0]
 
 
+@pytest.mark.full
 def test_a_difference_in_the_last_number_of_the_version_is_no_downgrade(written: Path) -> None:
     major, minor, patch = mark(written)["version"]  # type: ignore[misc]
     set_mark(written, version=[major, minor, patch + 1])
@@ -128,18 +135,21 @@ def test_a_difference_in_the_last_number_of_the_version_is_no_downgrade(written:
     assert mark(written)["version"] == [major, minor, patch + 1]
 
 
+@pytest.mark.full
 def test_a_directory_of_a_later_holdfast_is_refused(written: Path) -> None:
     set_mark(written, format=2)
     with pytest.raises(StoreUnsupported, match="upgrade holdfast"):
         embedded.ensure(written)
 
 
+@pytest.mark.full
 def test_a_directory_of_another_engine_is_refused(written: Path) -> None:
     set_mark(written, engine="redis")
     with pytest.raises(StoreUnsupported, match="belongs to redis, not to valkey"):
         embedded.ensure(written)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("program", ["/bin/true", "/nowhere/valkey-server"])
 def test_a_program_that_is_no_server_is_refused(home: Path, program: str) -> None:
     with pytest.raises(StoreUnsupported):
@@ -175,6 +185,7 @@ def test_the_list_of_mounts_of_other_systems_is_read_too() -> None:
     assert paths.kind_in_mount_list(text, Path("/Users/ann")) == "apfs"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph"])
 def test_a_network_file_system_is_refused(home: Path, kind: str) -> None:
     with pytest.raises(StoreUnsupported, match="network file system"):
@@ -185,15 +196,18 @@ def test_a_containers_own_layer_is_warned_about(home: Path) -> None:
     assert "put a volume there" in paths.judge_file_system(home, "overlay")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "apfs", "tmpfs", "zfs", ""])
 def test_a_local_file_system_is_fine(home: Path, kind: str) -> None:
     assert paths.judge_file_system(home, kind) == ""
 
 
+@pytest.mark.full
 def test_the_file_system_of_this_machine_can_be_told(tmp_path: Path) -> None:
     assert paths.file_system(tmp_path.resolve())
 
 
+@pytest.mark.full
 def test_the_default_directory_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("HOLDFAST_DIR", raising=False)
     assert embedded.default_directory().parts[-2:] == ("holdfast", "store")
@@ -201,6 +215,7 @@ def test_the_default_directory_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tm
     assert embedded.default_directory() == tmp_path / "mine"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777])
 def test_what_others_could_have_planted_is_not_trusted(home: Path, mode: int) -> None:
     home.mkdir()
@@ -214,6 +229,7 @@ def test_what_others_could_have_planted_is_not_trusted(home: Path, mode: int) ->
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["server.log", "warden.log", "server.json", "lock", "linger"])
 def test_a_link_in_the_place_of_a_file_is_not_followed(home: Path, tmp_path: Path, name: str) -> None:
     home.mkdir(mode=0o700)
@@ -236,6 +252,7 @@ def test_directories_above_a_store_that_are_missing_are_made_for_this_user_alone
         assert stat.S_IMODE((tmp_path / part).stat().st_mode) == 0o700
 
 
+@pytest.mark.full
 def test_a_warden_is_not_given_the_secrets_of_the_program_that_starts_it(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +262,7 @@ def test_a_warden_is_not_given_the_secrets_of_the_program_that_starts_it(
         assert b"SECRET_OF_THE_PROGRAM" not in Path(f"/proc/{pid}/environ").read_bytes()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_server_of_another_user_is_not_talked_to(home: Path) -> None:
     home.mkdir()
@@ -263,6 +281,7 @@ def test_a_server_of_another_user_is_not_talked_to(home: Path) -> None:
     home.chmod(0o700)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
 def test_a_directory_on_a_read_only_disk_is_refused_in_one_sentence(tmp_path: Path) -> None:
     disk = tmp_path / "disk"

@@ -57,6 +57,7 @@ def dismiss(processes: list[subprocess.Popen[str]]) -> None:
         process.communicate()
 
 
+@pytest.mark.full
 def test_eight_programs_that_start_at_once_get_one_server(home: Path) -> None:
     starters = [starter(home) for _ in range(8)]
     try:
@@ -88,6 +89,7 @@ def test_eight_programs_get_one_server_whenever_the_warden_has_just_been_killed(
     assert answers[0][0] != first.pid
 
 
+@pytest.mark.full
 def test_the_store_outlives_whoever_started_it(home: Path, say: Say) -> None:
     process = starter(home)
     tell(process)
@@ -113,6 +115,7 @@ def test_the_server_listens_to_its_user_alone(home: Path, say: Say) -> None:
     assert say(address, "CONFIG", "GET", "port") == "port\n0"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "value"),
     [("appendonly", "yes"), ("appendfsync", "always"), ("save", ""), ("maxmemory-policy", "noeviction")],
@@ -126,6 +129,7 @@ def test_the_server_takes_at_most_half_of_the_memory(home: Path, say: Say) -> No
     assert 0 < limit <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not processes.ON_LINUX, reason="reads /proc")
 def test_the_warden_is_detached_and_inherits_nothing(home: Path) -> None:
     reading, writing = os.pipe()
@@ -142,6 +146,7 @@ def test_the_warden_is_detached_and_inherits_nothing(home: Path) -> None:
     assert Path(os.readlink(f"/proc/{address.warden_pid}/cwd")) == home
 
 
+@pytest.mark.full
 def test_a_store_ends_when_nobody_needed_it_for_a_while(home: Path, eventually: Eventually) -> None:
     address = embedded.ensure(home, linger=0.3)
     eventually(lambda: not processes.started(address.warden_pid), "the warden is gone")
@@ -149,6 +154,7 @@ def test_a_store_ends_when_nobody_needed_it_for_a_while(home: Path, eventually: 
     assert embedded.status(home).state == "stopped"
 
 
+@pytest.mark.full
 def test_a_store_stays_while_somebody_is_connected(home: Path, eventually: Eventually) -> None:
     busy = embedded.ensure(home, linger=1.5)
     with resp.Connection(busy.url.removeprefix("unix://")) as line:
@@ -160,6 +166,7 @@ def test_a_store_stays_while_somebody_is_connected(home: Path, eventually: Event
     )
 
 
+@pytest.mark.full
 def test_the_longest_wish_for_staying_counts(home: Path, eventually: Eventually) -> None:
     kept = embedded.ensure(home, linger=1.5)
     embedded.ensure(home, linger=0)
@@ -170,6 +177,7 @@ def test_the_longest_wish_for_staying_counts(home: Path, eventually: Eventually)
     assert embedded.status(home).linger == 0
 
 
+@pytest.mark.full
 def test_a_store_can_live_at_a_path_too_long_for_a_socket(home: Path, say: Say) -> None:
     deep = home / ("long-" * 20) / ("longer-" * 10)
     deep.mkdir(parents=True)
@@ -187,6 +195,7 @@ def test_a_store_can_live_at_a_path_too_long_for_a_socket(home: Path, say: Say) 
     assert not Path(socket).exists()
 
 
+@pytest.mark.full
 def test_a_running_store_is_found_by_who_has_another_runtime_directory(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +209,7 @@ def test_a_running_store_is_found_by_who_has_another_runtime_directory(
         embedded.stop(deep)
 
 
+@pytest.mark.full
 def test_a_store_ends_when_its_directory_is_removed(home: Path, eventually: Eventually) -> None:
     address = embedded.ensure(home)
     shutil.rmtree(home)
@@ -208,6 +218,7 @@ def test_a_store_ends_when_its_directory_is_removed(home: Path, eventually: Even
     assert not home.exists()
 
 
+@pytest.mark.full
 def test_a_store_whose_socket_was_removed_gets_a_new_one(
     home: Path, say: Say, eventually: Eventually
 ) -> None:
@@ -225,6 +236,7 @@ def test_a_store_of_lower_durability_is_not_taken_for_a_higher_one(home: Path) -
     assert embedded.ensure(home, durability="memory").durability == "process"
 
 
+@pytest.mark.full
 def test_a_store_without_a_log_is_not_opened_where_there_is_one(home: Path) -> None:
     embedded.ensure(home)
     embedded.stop(home)

@@ -32,6 +32,7 @@ def test_both_engines_are_what_they_say(engine_store: ScratchStore) -> None:
     assert engine_store.version in server
 
 
+@pytest.mark.full
 def test_a_scratch_store_with_a_log_keeps_what_it_acknowledged_when_killed() -> None:
     with ScratchStore(durability="fsync") as store:
         store.ask("SET", "kept", "yes")
@@ -42,6 +43,7 @@ def test_a_scratch_store_with_a_log_keeps_what_it_acknowledged_when_killed() -> 
         assert store.ask("GET", "kept") == "yes"
 
 
+@pytest.mark.full
 def test_a_scratch_store_without_a_log_forgets() -> None:
     with ScratchStore() as store:
         store.ask("SET", "kept", "no")
@@ -49,6 +51,7 @@ def test_a_scratch_store_without_a_log_forgets() -> None:
         assert store.ask("GET", "kept") == ""
 
 
+@pytest.mark.full
 def test_flushing_forgets_data_and_keeps_libraries() -> None:
     library = (
         "#!lua name=try\nredis.register_function{function_name='try', callback=function() return 'yes' end}"
@@ -61,6 +64,7 @@ def test_flushing_forgets_data_and_keeps_libraries() -> None:
         assert store.ask("FCALL", "try", "0") == "yes"
 
 
+@pytest.mark.full
 def test_a_port_is_opened_only_when_asked_for() -> None:
     with ScratchStore() as store, pytest.raises(UsageError):
         _ = store.tcp_url
@@ -69,6 +73,7 @@ def test_a_port_is_opened_only_when_asked_for() -> None:
         assert store.tcp_url.endswith(str(store.port))
 
 
+@pytest.mark.full
 def test_settings_are_passed_on_and_bad_ones_named() -> None:
     with ScratchStore(settings={"maxmemory": "50000000"}) as store:
         assert store.ask("CONFIG", "GET", "maxmemory") == "maxmemory\n50000000"
@@ -83,6 +88,7 @@ def test_an_engine_and_a_level_that_do_not_exist_are_named() -> None:
         ScratchStore(durability="fsycn")  # type: ignore[arg-type]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not processes.ON_LINUX, reason="other systems have no signal for the death of a parent")
 def test_a_scratch_store_dies_with_the_process_that_started_it(eventually: Eventually) -> None:
     program = """
@@ -104,6 +110,7 @@ sys.stdin.readline()
     os.rmdir(directory)
 
 
+@pytest.mark.full
 def test_a_scratch_store_outlives_the_thread_that_started_it() -> None:
     store = ScratchStore()
     starting = threading.Thread(target=store.start)

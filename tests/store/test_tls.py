@@ -57,6 +57,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         yield made
 
 
+@pytest.mark.full
 def test_clients_of_both_kinds_put_and_wait(secured):
     async def story():
         async with holdfast.AsyncClient(secured.url(), namespace="async") as client:
@@ -72,6 +73,7 @@ def test_clients_of_both_kinds_put_and_wait(secured):
         assert client.wait_for(jid, 30).status == "done"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio"])
 def test_a_worker_is_woken_up(secured, tmp_path, monkeypatch, pool):
     (tmp_path / "secure_jobs.py").write_text(JOBS)
@@ -92,6 +94,7 @@ def test_a_worker_is_woken_up(secured, tmp_path, monkeypatch, pool):
         worker.wait()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("host", "without", "why"),
     [
@@ -109,6 +112,7 @@ def test_a_connection_that_is_not_secure_is_refused(secured, host, without, why)
         assert "PASSWORD" not in str(lost.value)
 
 
+@pytest.mark.full
 def test_without_tls_nobody_gets_in(secured):
     plain = f"redis://worker:PASSWORD@localhost:{secured.port}/0"
     with holdfast.Client(plain, deadline=0.5) as client, pytest.raises(holdfast.ConnectionLost):

@@ -70,6 +70,7 @@ def test_what_a_job_puts_is_performed_inside_it_and_it_stays_the_current_job(cre
     assert seen == ["inner", ("outer", True)] * 2
 
 
+@pytest.mark.full
 def test_puts_side_by_side_do_not_count_as_one_inside_the_other():
     done = []
     with ScratchStore() as store:
@@ -128,6 +129,7 @@ def test_a_delayed_job_waits_for_its_time_in_inline_mode_too(crew):
     assert done == [1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["plain", "async"])
 def test_jobs_that_put_each_other_for_ever_end_with_advice(crew, kind):
     @crew.client.job(queue="loop", name="inline.again132")

@@ -235,6 +235,7 @@ def test_a_test_of_an_untouched_program_passes(said, story):
     assert f"PASSED {story}\n" in said, said
 
 
+@pytest.mark.full
 def test_the_plugin_loads_nothing_until_it_is_wanted(tmp_path):
     ended = pytest_in(tmp_path, {"unused": UNUSED})
     assert "1 passed" in ended, ended

@@ -26,6 +26,7 @@ def test_a_delayed_job_is_performed_when_it_is_due(crew, still):
     assert still.now == START_MS / 1000 + 149
 
 
+@pytest.mark.full
 def test_a_day_of_retries_and_a_daily_recurrence(crew, still):
     moments = []
 

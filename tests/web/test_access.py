@@ -77,6 +77,7 @@ def test_without_fetch_metadata_the_origin_has_to_be_that_of_the_request(
         assert browser.post(PAUSE, json={"name": ["q"]}, headers=headers).status_code == status
 
 
+@pytest.mark.full
 def test_a_bearer_token_needs_no_origin(client: Client) -> None:
     users = Credentials(parsed_users(f"robot:operator:{hash_token('t0ken')}", "users"))
     app = create_app(client, auth=auth.Tokens(users, Sessions(b"s" * 32)))
@@ -102,6 +103,7 @@ def test_other_hosts_than_the_allowed_ones_are_refused(browse: Browse) -> None:
     assert browser.get("/api/v1/queues", headers={"Host": "other.example"}).status_code == 403
 
 
+@pytest.mark.full
 def test_every_response_has_the_headers_of_security(web: TestClient) -> None:
     for path in ("/api/v1/queues", "/nope", "/static/x/nope.js", "/act/queues/nope"):
         found = web.get(path)
@@ -119,6 +121,7 @@ def test_every_response_has_the_headers_of_security(web: TestClient) -> None:
 # Roles.
 
 
+@pytest.mark.full
 def test_every_action_is_refused_to_a_viewer_and_in_a_read_only_application(
     browse: Browse, client: Client
 ) -> None:
@@ -199,6 +202,7 @@ def logged_in(browser: TestClient, token: str) -> str:
     return "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
 
 
+@pytest.mark.full
 def test_the_user_of_a_session_is_looked_up_at_each_request(client: Client) -> None:
     line = f"ada:operator:{hash_token('first')}"
     with with_tokens(client, line) as browser:
@@ -218,6 +222,7 @@ def test_the_user_of_a_session_is_looked_up_at_each_request(client: Client) -> N
             assert browser.post(PAUSE, json={"name": ["q"]}, headers=session).status_code == pause, lines
 
 
+@pytest.mark.full
 def test_a_session_of_a_token_is_none_where_links_log_in_and_the_other_way_round(client: Client) -> None:
     line = f"local:admin:{hash_token('first')}"
     with with_tokens(client, line) as browser:
@@ -232,6 +237,7 @@ def test_a_session_of_a_token_is_none_where_links_log_in_and_the_other_way_round
         assert browser.get("/api/v1/queues", headers=of_link).status_code == 401
 
 
+@pytest.mark.full
 def test_who_logs_out_is_logged_out_also_where_the_cookie_was_copied_to_and_after_a_restart(
     client: Client, tmp_path: Path
 ) -> None:
@@ -253,6 +259,7 @@ def test_who_logs_out_is_logged_out_also_where_the_cookie_was_copied_to_and_afte
     assert ended.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.full
 def test_a_live_stream_ends_when_its_user_logs_out_or_is_removed(
     store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:
@@ -283,6 +290,7 @@ def test_a_live_stream_ends_when_its_user_logs_out_or_is_removed(
             assert next(part for part in read[2][1] if part.startswith(":")) == ": still here"
 
 
+@pytest.mark.full
 def test_pages_have_a_button_to_log_out_where_there_is_a_session(browse: Browse, client: Client) -> None:
     assert "Log out" not in browse().get("/queues").text
     sessions = Sessions(b"s" * 32)
@@ -310,6 +318,7 @@ eva:viewer:{hash_password("battery staple")}
 """
 
 
+@pytest.mark.full
 def test_a_password_is_asked_for_and_checked(client: Client) -> None:
     app = create_app(client, auth=auth.Passwords(Credentials(parsed_users(USERS, "users"))))
     with TestClient(app) as browser:
@@ -320,6 +329,7 @@ def test_a_password_is_asked_for_and_checked(client: Client) -> None:
         assert browser.get("/api/v1/queues", auth=("eve", "correct horse")).status_code == 401
 
 
+@pytest.mark.full
 def test_after_some_wrong_passwords_a_name_has_to_wait_at_that_address_alone(client: Client) -> None:
     way = auth.Passwords(Credentials(parsed_users(USERS, "users")))
     app = create_app(client, auth=way, trusted_proxies=["testclient"])
@@ -348,6 +358,7 @@ def test_after_some_wrong_passwords_a_name_has_to_wait_at_that_address_alone(cli
         assert status("ada", "a", "2001:db8:0:1::1").status_code == 401
 
 
+@pytest.mark.full
 def test_many_passwords_at_once_do_not_delay_others_and_leave_room_for_other_addresses() -> None:
     credentials = Credentials(parsed_users(USERS, "users"))
 
@@ -387,6 +398,7 @@ def test_a_token_that_has_ended_is_refused(client: Client) -> None:
             assert program.get("/api/v1/queues", headers=headers).status_code == status
 
 
+@pytest.mark.full
 def test_a_browser_trades_a_token_for_a_session(client: Client) -> None:
     app = create_app(client, auth=auth.Tokens(Credentials(parsed_users(USERS, "users")), Sessions(b"s" * 32)))
     with TestClient(app, headers={"Sec-Fetch-Site": "same-origin"}) as browser:
@@ -468,6 +480,7 @@ def test_what_a_server_in_front_passes_on_is_not_of_this_machine(browse: Browse,
     assert browser.get(link, follow_redirects=False).status_code == 303
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "host", ["[::1].evil.example", "[::1", "[::1]x:80", "127.0.0.1:80:80", "localhost]", "[]"]
 )
@@ -485,6 +498,7 @@ def test_a_server_in_front_gives_no_role_that_does_not_exist(client: Client) -> 
         assert browser.post(PAUSE, json={"name": ["q"]}, headers=headers).status_code == 200
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("trusted", "prefix", "link"),
     [
@@ -513,6 +527,7 @@ def test_a_prefix_that_a_trusted_server_in_front_removed_comes_before_every_link
 # What is too large, or no JSON.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [
@@ -581,6 +596,7 @@ def test_a_program_without_a_browser_may_use_the_gateway_and_a_page_of_another_s
     assert is_cross_site("POST", "http", Headers(headers)) is True
 
 
+@pytest.mark.full
 def test_a_change_of_the_users_file_is_taken_for_tokens_passwords_and_sessions(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -608,6 +624,7 @@ def test_a_change_of_the_users_file_is_taken_for_tokens_passwords_and_sessions(
         assert "the users stay as they were" in caplog.text
 
 
+@pytest.mark.full
 def test_an_old_password_is_not_right_any_more_when_the_file_has_a_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

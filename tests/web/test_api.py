@@ -39,6 +39,7 @@ def document(web: TestClient) -> dict[str, Any]:
 # Pages and their twins.
 
 
+@pytest.mark.full
 def test_each_page_links_a_twin_that_has_what_the_document_describes(
     web: TestClient, names: dict[str, str], document: dict[str, Any]
 ) -> None:
@@ -55,6 +56,7 @@ def test_each_page_links_a_twin_that_has_what_the_document_describes(
             assert link in page.text, place
 
 
+@pytest.mark.full
 def test_a_page_that_is_asked_for_as_json_leads_to_its_twin(web: TestClient, names: dict[str, str]) -> None:
     headers = {"Accept": "application/json"}
     for _, place, address in addresses(names):
@@ -64,6 +66,7 @@ def test_a_page_that_is_asked_for_as_json_leads_to_its_twin(web: TestClient, nam
     assert both.status_code == 200
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("view", TABLE.views, ids=lambda view: view.name)
 def test_the_errors_of_a_twin_are_problem_documents(web: TestClient, view: View) -> None:
     place = f"/api/v1{view.twin}".replace("{name}", "nowhere")
@@ -101,6 +104,7 @@ def test_the_errors_of_an_action_are_problem_documents(web: TestClient, action: 
 # The document.
 
 
+@pytest.mark.full
 def test_the_document_is_valid_and_has_each_view_and_action(document: dict[str, Any]) -> None:
     validate(document)
     assert document["openapi"] == "3.1.0"
@@ -166,6 +170,7 @@ def test_a_list_of_one_name_may_be_the_name_and_lists_have_the_gateway_s_words_t
     assert web.post("/api/v1/jobs/track", json={"jids": ["j"]}).json()["changed"] == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -183,6 +188,7 @@ def test_a_put_that_cannot_be_is_refused_with_its_field(
     assert words in response.json()["title"]
 
 
+@pytest.mark.full
 def test_a_field_in_both_words_is_refused(web: TestClient) -> None:
     response = web.post("/api/v1/queues/pause", json={"name": ["a"], "queues": ["b"]})
     assert is_problem(response, 400)

@@ -59,6 +59,7 @@ class Seen:
 # Where it runs.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("made", [lambda it: it.plain, lambda it: partial(it.plain)])
 def test_a_plain_function_runs_in_a_thread_without_an_event_loop(browse: Browse, made: Any) -> None:
     seen = Seen()
@@ -67,6 +68,7 @@ def test_a_plain_function_runs_in_a_thread_without_an_event_loop(browse: Browse,
     assert (thread.name, thread.daemon) == ("holdfast-auth", True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "made",
     [
@@ -84,6 +86,7 @@ def test_an_async_function_an_async_object_and_a_returned_awaitable_are_awaited(
     assert [thread.name for thread in seen.threads] != ["holdfast-auth"]
 
 
+@pytest.mark.full
 def test_a_function_that_waits_holds_up_no_other_request(browse: Browse) -> None:
     ends = threading.Event()
 
@@ -104,6 +107,7 @@ def test_a_function_that_waits_holds_up_no_other_request(browse: Browse) -> None
     assert slow == [200]
 
 
+@pytest.mark.full
 def test_a_function_that_never_returns_has_a_few_threads_and_a_deadline(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -128,6 +132,7 @@ def test_a_function_that_never_returns_has_a_few_threads_and_a_deadline(
     ends.set()
 
 
+@pytest.mark.full
 def test_an_async_function_that_refuses_to_be_cancelled_has_a_deadline_too(client: Client) -> None:
     async def auth(_: HTTPConnection) -> User:
         for _ in range(100):
@@ -214,6 +219,7 @@ def no_user(_: HTTPConnection) -> None:
     return None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("asked", "wanted"),
     [
@@ -249,6 +255,7 @@ def test_a_login_url_with_a_query_or_on_another_host_keeps_what_it_has(browse: B
     assert found.headers["location"] == "https://id.example/in?app=jobs&next=/queues#top"
 
 
+@pytest.mark.full
 def test_programs_the_stream_and_actions_without_a_user_get_401_with_the_way_to_log_in(
     browse: Browse,
 ) -> None:
@@ -317,6 +324,7 @@ def host(kind: str, client: Client) -> Any:
     return app
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["starlette", "fastapi"])
 def test_mounted_people_log_in_at_their_host_and_come_back(client: Client, kind: str) -> None:
     client.queues["q"].put("K", {})

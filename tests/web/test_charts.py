@@ -13,12 +13,14 @@ def parsed(svg: str) -> ElementTree.Element:
     return ElementTree.fromstring(svg)
 
 
+@pytest.mark.full
 def test_a_sparkline_goes_from_zero_to_the_largest_value() -> None:
     svg = parsed(charts.sparkline([0, 5, 10], "failed"))
     assert svg.get("class") == "spark c-failed"
     assert [path.get("d") for path in svg.iter("path")][1] == "M0 22L46 12L92 2"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("values", [[], [3], [0, 0, 0]])
 def test_a_sparkline_of_nothing_is_a_flat_line(values: list[float]) -> None:
     assert 'class="flat"' in charts.sparkline(values)
@@ -41,6 +43,7 @@ def test_a_histogram_shows_another_day_as_outlines_on_the_same_scale() -> None:
     assert float(past.get("height", 0)) == 2 * float(now.get("height", 0))
 
 
+@pytest.mark.full
 def test_a_histogram_of_nothing_says_so() -> None:
     assert "Nothing was measured" in charts.histogram([])
 
@@ -54,6 +57,7 @@ def test_a_strip_shows_what_is_in_its_time_only() -> None:
     assert charts.strip([-1, 0, 50, 100, 101], 0, 100).count("<circle") == 3
 
 
+@pytest.mark.full
 def test_a_share_is_divided_as_its_numbers() -> None:
     svg = parsed(charts.share([("waiting", 3), ("failed", 1)]))
     assert [rect.get("width") for rect in svg.iter("rect")] == ["75.00%", "25.00%"]
@@ -71,11 +75,13 @@ def test_layers_of_a_circle_and_of_unknown_jobs_end() -> None:
     assert sorted(name for layer in found for name in layer) == ["a", "b"]
 
 
+@pytest.mark.full
 def test_a_chain_of_fifty_has_fifty_layers() -> None:
     names = [str(index) for index in range(50)]
     assert len(charts.layers(names, list(pairwise(names)))) == 50
 
 
+@pytest.mark.full
 def test_a_graph_shows_twelve_of_a_layer_and_how_many_more() -> None:
     nodes = [("own", "A", "running", "/a"), *((str(at), "B", "depends", "") for at in range(300))]
     svg = charts.graph(nodes, [("own", str(at)) for at in range(300)], "own")

@@ -199,6 +199,7 @@ def is_listening(port: int) -> bool:
     return True
 
 
+@pytest.mark.full
 def test_a_user_of_places_leaves_some_for_others_and_several_get_the_same_number() -> None:
     places = Places(100)
     with ExitStack() as stack:

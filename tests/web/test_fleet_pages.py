@@ -42,6 +42,7 @@ def seen(client: Client, name: str, *queues: str, **facts: str) -> None:
     client.run(WorkerSeen(name, {"queues": json.dumps(queues), "slots": "4", "host": "box", **facts}))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", PAGES)
 def test_each_page_is_shown_for_an_empty_store_and_has_a_twin(web: TestClient, page: str) -> None:
     shown, twin = web.get(page), web.get("/api/v1" + page)
@@ -50,6 +51,7 @@ def test_each_page_is_shown_for_an_empty_store_and_has_a_twin(web: TestClient, p
     assert isinstance(twin.json(), dict)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "page",
     [
@@ -61,6 +63,7 @@ def test_a_query_that_is_wrong_is_refused(web: TestClient, page: str) -> None:
     assert (web.get(page).status_code, web.get("/api/v1" + page).status_code) == (400, 400)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", ["/workers/nobody", "/operations/nothing"])
 def test_what_is_not_known_is_not_found(web: TestClient, page: str) -> None:
     assert (web.get(page).status_code, web.get("/api/v1" + page).status_code) == (404, 404)
@@ -69,6 +72,7 @@ def test_what_is_not_known_is_not_found(web: TestClient, page: str) -> None:
 # Workers.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_of_any_characters_are_texts_and_lead_to_their_page(
     web: TestClient, client: Client, name: str
@@ -85,6 +89,7 @@ def test_names_of_any_characters_are_texts_and_lead_to_their_page(
     assert (twin["name"], [one["job"]["jid"] for one in twin["running"]]) == (name, [job.jid])
 
 
+@pytest.mark.full
 def test_a_worker_has_its_slots_its_order_of_queues_and_its_failures(web: TestClient, client: Client) -> None:
     client.queue_patterns.set_queue_identifier_patterns({"slow": ["reports"]})
     seen(client, "w", "@slow", "mail", busy="1")
@@ -108,17 +113,20 @@ def test_a_worker_has_its_slots_its_order_of_queues_and_its_failures(web: TestCl
     assert "<html" not in region
 
 
+@pytest.mark.full
 def test_a_worker_without_jobs_is_not_doing_anything(web: TestClient, client: Client) -> None:
     seen(client, "w", "q")
     assert "Isn’t doing anything" in web.get("/workers/w").text
 
 
+@pytest.mark.full
 def test_why_there_is_no_stack_is_shown(web: TestClient, client: Client) -> None:
     seen(client, "w", "q")
     assert "does not exist" in web.get("/workers/w?stack=nothing").text
     assert "does not exist" in web.get("/api/v1/workers/w?stack=nothing").json()["stack"]["problem"]
 
 
+@pytest.mark.full
 def test_two_versions_and_silent_workers_are_pointed_out(web: TestClient, client: Client) -> None:
     clock = StoppedClock(client, START_MS)
     clock.start()
@@ -143,6 +151,7 @@ def test_workers_are_quieted_and_resumed_by_form_and_by_json(web: TestClient, cl
     assert web.post("/api/v1/workers/quiet", json={"name": []}).status_code == 400
 
 
+@pytest.mark.full
 def test_a_worker_that_is_alive_is_forgotten_only_when_that_was_asked(
     web: TestClient, client: Client
 ) -> None:
@@ -168,6 +177,7 @@ def test_the_leases_of_a_worker_are_timed_out_after_a_dry_run(web: TestClient, c
 # Settings.
 
 
+@pytest.mark.full
 def test_settings_are_reviewed_before_they_are_changed(web: TestClient, client: Client) -> None:
     fields = {"name": ["heartbeat", "stats-days", ""], "value": ["60", "400", ""], "seen": ["30", "400", ""]}
     asked = web.post("/act/config/set", data=fields)
@@ -221,6 +231,7 @@ def test_one_setting_is_reset_from_a_form_of_all_and_that_is_undone(web: TestCli
     assert "team" not in client.config.all
 
 
+@pytest.mark.full
 def test_values_of_any_characters_stay_as_they_are_when_others_change(
     web: TestClient, client: Client
 ) -> None:
@@ -233,6 +244,7 @@ def test_values_of_any_characters_stay_as_they_are_when_others_change(
     assert client.config.all["odd"] == odd
 
 
+@pytest.mark.full
 def test_patterns_are_saved_removed_and_restored(web: TestClient, client: Client) -> None:
     version = web.get("/api/v1/config").json()["order"]["identifiers_version"]
     fields = {
@@ -269,6 +281,7 @@ def rules(client: Client) -> list[tuple[str, bool]]:
     return [(",".join(one.patterns), one.should_distribute_fairly) for one in found]
 
 
+@pytest.mark.full
 def test_priorities_are_added_moved_removed_and_restored_by_buttons_of_a_form(
     web: TestClient, client: Client
 ) -> None:
@@ -302,6 +315,7 @@ def test_the_queues_of_a_worker_can_be_tried(web: TestClient, client: Client) ->
     assert [one["queues"] for one in twin["trial"]] == [["mail-a"]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("noun", "verb"),
     [("config", "set"), ("config", "patterns"), ("config", "priorities"), ("workers", "forget")],
@@ -321,6 +335,7 @@ def operation(client: Client, **spec: Any) -> Operation:
     return console.run_operation(console.start_operation(Spec(**spec)))
 
 
+@pytest.mark.full
 def test_an_operation_has_its_numbers_and_is_undone(web: TestClient, client: Client) -> None:
     jids = [client.queues["q"].put("k.K", {"n": number}) for number in range(3)]
     done = operation(client, action="priority", filter="queue:q", value="7")
@@ -337,6 +352,7 @@ def test_an_operation_has_its_numbers_and_is_undone(web: TestClient, client: Cli
     assert "was undone" in web.get(f"/operations/{done.id}").text
 
 
+@pytest.mark.full
 def test_an_operation_is_stopped_and_resumed_from_a_form(web: TestClient, client: Client) -> None:
     for number in range(4):
         client.queues["q"].put("k.K", {"n": number})
@@ -384,6 +400,7 @@ def test_an_operation_whose_application_ended_is_finished_by_another_one_and_cha
     assert client.queues["later"].counts["waiting"] == 160
 
 
+@pytest.mark.full
 def test_the_audit_log_is_read_by_pages_and_searched(web: TestClient, client: Client) -> None:
     for name in HOSTILE:
         Console(client, name).pause(name, why=name)
@@ -397,6 +414,7 @@ def test_the_audit_log_is_read_by_pages_and_searched(web: TestClient, client: Cl
     assert "{{7*7}}" in html
 
 
+@pytest.mark.full
 def test_data_in_the_audit_log_and_in_operations_are_masked(browse: Browse, client: Client) -> None:
     web = browse(redact=["password", r"re:\d{16}"])
     jid = client.queues["q"].put("k.K", {"password": "old"})
@@ -412,6 +430,7 @@ def test_data_in_the_audit_log_and_in_operations_are_masked(browse: Browse, clie
 # About, the bundle, the API.
 
 
+@pytest.mark.full
 def test_about_shows_the_store_the_licences_and_runs_the_doctor(web: TestClient) -> None:
     twin = web.get("/api/v1/about?doctor=1").json()
     assert twin["report"]["findings"]
@@ -433,6 +452,7 @@ def test_the_bundle_has_no_data_and_no_messages(web: TestClient, client: Client)
     assert not [word for word in ("in-the-data", "in-the-message", "in-the-patch") if word in text]
 
 
+@pytest.mark.full
 def test_the_page_of_the_api_names_each_path_of_the_document(web: TestClient) -> None:
     html, document = web.get("/api").text, web.get("/api/v1/openapi.json").json()
     assert [path for path in document["paths"] if f"<code>{path}</code>" not in html] == []
@@ -504,6 +524,7 @@ def test_a_limit_of_a_queue_that_was_changed_meanwhile_is_left_alone(web: TestCl
         assert web.post("/api/v1/queues/set", json=fields | {"value": "", "seen": second}).status_code == 200
 
 
+@pytest.mark.full
 def test_an_error_of_a_form_is_shown_beside_its_field(web: TestClient, client: Client) -> None:
     client.throttles["api"].set_maximum(3)
     script = {"HX-Request": "true"}

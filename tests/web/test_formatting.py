@@ -20,21 +20,25 @@ def spaced(text: str) -> str:
     return text.replace("\u202f", " ").replace("\u00a0", " ")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (62_013, "62 013"), (-1_234_567, "−1 234 567"), (2.0, "2"), (1.2345, "1.23"), (1234.6, "1 235"), (float("inf"), "–")])  # fmt: skip
 def test_numbers_are_whole_with_thin_spaces(value: float, text: str) -> None:
     assert spaced(number(value)) == text
 
 
+@pytest.mark.full
 def test_a_share_is_in_percent() -> None:
     assert [spaced(percent(share)) for share in (0, 0.004, 0.88)] == ["0 %", "0.4 %", "88 %"]
 
 
+@pytest.mark.full
 def test_a_jid_of_ours_is_short_and_others_are_cut() -> None:
     assert short_jid("0193a1b2c3d47e5f8a9b0c1d2e3f4a5b") == "0193a1b2…4a5b"
     assert short_jid("my-job") == "my-job"
     assert short_jid("x" * 100) == "x" * 100
 
 
+@pytest.mark.full
 def test_a_column_is_empty_if_all_its_cells_are_blank_or_zero_and_nothing_in_them_can_be_used() -> None:
     rows = """
 <tr><th scope="rowgroup" colspan="7">a group</th></tr>
@@ -61,6 +65,7 @@ def test_json_is_escaped_and_folded() -> None:
     assert json_html([]) == "<div>[]</div>"
 
 
+@pytest.mark.full
 def test_json_that_is_too_large_or_too_deep_is_cut_and_says_so() -> None:
     assert "more than 2000 parts" in json_html(list(range(5000)))
     assert json_html(list(range(1900))).count('class="jn"') == 1900

@@ -42,6 +42,7 @@ def submit(web: TestClient, what: str, status: int = 303, **fields: object) -> s
     return unescape(response.text)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", ["/failed", "/recurring", "/topics", "/throttles"])
 def test_lists_are_there_in_an_empty_store(web: TestClient, path: str) -> None:
     assert "<h1>" in page(web, path)
@@ -49,12 +50,14 @@ def test_lists_are_there_in_an_empty_store(web: TestClient, path: str) -> None:
     assert web.get(path + "/").status_code == 200
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", ["/failed/x", "/recurring/x", "/throttles/x"])
 def test_an_unknown_name_is_not_found(web: TestClient, path: str) -> None:
     assert web.get(path).status_code == 404
     assert web.get("/api/v1" + path).status_code == 404
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "path",
     [
@@ -76,6 +79,7 @@ def test_a_query_that_makes_no_sense_is_refused(web: TestClient, client: Client,
     assert web.get("/api/v1" + path).status_code == 400
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_of_any_characters_have_their_pages(web: TestClient, client: Client, name: str) -> None:
     fail(client, name, 1, name)
@@ -97,6 +101,7 @@ def test_names_of_any_characters_have_their_pages(web: TestClient, client: Clien
 # Failure groups.
 
 
+@pytest.mark.full
 def test_a_group_shows_its_messages_what_is_shared_and_its_jobs(web: TestClient, client: Client) -> None:
     fail(client, "g", 30, locale="de")
     text = unescape(page(web, "/failed"))
@@ -300,6 +305,7 @@ def test_limits_are_set_undone_and_deleted(web: TestClient, client: Client) -> N
     assert web.get("/api/v1/throttles/ql:q:q").json()["detail"]["throttle"]["facts"]["maximum"] == 0
 
 
+@pytest.mark.full
 def test_a_slot_is_released_by_operators_and_limits_are_set_by_administrators(
     browse: Callable[..., TestClient], client: Client
 ) -> None:
@@ -317,6 +323,7 @@ def test_a_slot_is_released_by_operators_and_limits_are_set_by_administrators(
     act(web, "throttles/release", 409, id="api", jid=[job.jid])
 
 
+@pytest.mark.full
 def test_a_viewer_sees_everything_and_changes_nothing(
     browse: Callable[..., TestClient], client: Client
 ) -> None:
@@ -339,6 +346,7 @@ def test_a_viewer_sees_everything_and_changes_nothing(
         assert web.post(f"/api/v1/{what}", json={}).status_code == 403
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("path", "region"),
     [
@@ -365,6 +373,7 @@ def test_regions_load_again_by_themselves(web: TestClient, client: Client, path:
 # Snooze and mute.
 
 
+@pytest.mark.full
 def test_what_needs_attention_is_snoozed_and_shown_again(web: TestClient, client: Client) -> None:
     fail(client, "g", 25)
     html = page(web, "/")

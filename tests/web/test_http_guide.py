@@ -47,6 +47,7 @@ def test_the_commands_of_the_page_do_what_it_says(
     assert len(many) == 2  # type: ignore[arg-type]
 
 
+@pytest.mark.full
 def test_the_page_names_every_verb_of_the_core_that_is_left_out() -> None:
     left_out = PAGE.partition("Left out: ")[2].partition("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", left_out)) >= set(LEFT_OUT)

@@ -63,6 +63,7 @@ def api(web: TestClient, verb: str, **fields: Any) -> Any:
 # Pages of an empty store, and of names of any characters.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", ["/jobs", "/completed", "/tracked", "/tags"])
 def test_an_empty_list_shows_how_to_fill_it_and_its_twin_is_json(web: TestClient, path: str) -> None:
     page = web.get(path)
@@ -71,6 +72,7 @@ def test_an_empty_list_shows_how_to_fill_it_and_its_twin_is_json(web: TestClient
     assert web.get(f"/api/v1{path}").json()["now"] > 0
 
 
+@pytest.mark.full
 def test_names_of_any_characters_are_text_everywhere(web: TestClient, client: Client) -> None:
     for name in HOSTILE:
         client.queues[name].put(
@@ -89,6 +91,7 @@ def test_names_of_any_characters_are_text_everywhere(web: TestClient, client: Cl
         assert web.get(f"/api/v1{path}").status_code == 200
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("path", "status"),
     [
@@ -158,6 +161,7 @@ def test_a_filter_is_narrowed_as_a_whole(q: str, narrow: str) -> None:
     assert narrowed(q, "queue", "mail") == narrow
 
 
+@pytest.mark.full
 def test_an_export_has_all_matching_jobs_as_csv_and_as_lines_of_json(web: TestClient, client: Client) -> None:
     put(client, 300)
     client.queues["mail"].put("=cmd()", {}, tags=["+x"])
@@ -190,6 +194,7 @@ def test_a_cell_that_a_spreadsheet_would_run_is_neutralised(cell: str, safe: str
 # One job.
 
 
+@pytest.mark.full
 def test_the_page_of_a_failed_job_shows_what_happened_and_what_can_be_done(
     web: TestClient, client: Client
 ) -> None:
@@ -207,6 +212,7 @@ def test_the_page_of_a_failed_job_shows_what_happened_and_what_can_be_done(
     assert jid in twin["recipes"][0]["curl"]
 
 
+@pytest.mark.full
 def test_a_viewer_sees_a_job_and_no_button(browse: Browse, client: Client) -> None:
     [jid] = put(client)
     viewer = browse(auth=lambda _: User("eve", "viewer"))
@@ -227,6 +233,7 @@ def test_what_is_known_of_a_job_that_is_gone_is_shown_with_404(web: TestClient, 
     assert (twin.status_code, twin.json()["status"]) == (404, 404)
 
 
+@pytest.mark.full
 def test_a_recurring_job_has_a_page_of_its_own(web: TestClient, client: Client) -> None:
     client.queues["mail"].recur("jobs.Digest", {"to": "all"}, interval=900, jid="digest")
     page = web.get("/jobs/digest")
@@ -242,6 +249,7 @@ def test_raw_data_are_a_file_of_plain_text(web: TestClient, client: Client) -> N
     assert found.json() == {"html": "<script>"}
 
 
+@pytest.mark.full
 def test_masked_values_are_nowhere(browse: Browse, client: Client) -> None:
     web = browse(redact=["password", "re:no l.ck"])
     put(client)
@@ -260,6 +268,7 @@ def test_masked_values_are_nowhere(browse: Browse, client: Client) -> None:
     assert json.loads(client.jobs[jid].data) == {"n": 7, "password": "hunter2"}
 
 
+@pytest.mark.full
 def test_a_job_that_is_complete_has_no_bar_of_its_progress(web: TestClient, client: Client) -> None:
     [jid] = put(client)
     [job] = client.queues["mail"].pop(1)
@@ -286,6 +295,7 @@ def test_a_new_recurring_job_has_the_backlog_of_every_and_shows_it_before(
     )
 
 
+@pytest.mark.full
 def test_two_attempts_are_compared_with_their_data(web: TestClient, client: Client) -> None:
     client.config.set("keep-data", 1)
     put(client)
@@ -345,6 +355,7 @@ def test_frames_of_libraries_are_told_from_those_of_the_application() -> None:
 # What is done to jobs.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("verb", "value", "state"),
     [
@@ -430,6 +441,7 @@ def test_the_question_before_a_deletion_lists_the_jobs_that_wait(web: TestClient
     assert "cancelled." in alone.text  # its button has asked
 
 
+@pytest.mark.full
 def test_what_a_page_deletes_can_be_undone_for_a_while(browse: Browse, client: Client) -> None:
     web = browse(undo_seconds=600)
     jids = put(client, 2)
@@ -473,6 +485,7 @@ def test_many_jobs_are_changed_in_the_background(web: TestClient, client: Client
     assert done["place"] == f"/operations/{done['operation']}"
 
 
+@pytest.mark.full
 def test_more_than_a_thousand_are_deleted_by_an_admin_who_typed_it(browse: Browse, client: Client) -> None:
     put(client, 1001)
     operator = browse(auth=lambda _: User("ann", "operator"))
@@ -500,6 +513,7 @@ def test_data_are_edited_after_their_difference_was_shown(web: TestClient, clien
     assert api(web, "edit", jid=jid).status_code == 400
 
 
+@pytest.mark.full
 def test_a_dependency_is_removed(web: TestClient, client: Client) -> None:
     [parent] = put(client)
     child = client.queues["mail"].put("jobs.Child", {}, depends=[parent])
@@ -516,6 +530,7 @@ def test_a_dependency_is_removed(web: TestClient, client: Client) -> None:
 # Lists.
 
 
+@pytest.mark.full
 def test_completed_jobs_are_shown_latest_first(web: TestClient, client: Client) -> None:
     jids = put(client, 3)
     for job in client.queues["mail"].pop(3):
@@ -540,6 +555,7 @@ def test_tracked_jobs_have_tabs_and_marks_of_deleted_jobs_are_dismissed(
     assert web.get("/api/v1/tracked").json()["found"]["counts"] == {"waiting": 1}
 
 
+@pytest.mark.full
 def test_a_tag_has_a_page_with_its_total(web: TestClient, client: Client) -> None:
     put(client, 30, tags=["vip", "eu"])
     put(client, 2, tags=["eu"])
@@ -551,6 +567,7 @@ def test_a_tag_has_a_page_with_its_total(web: TestClient, client: Client) -> Non
     assert web.get("/api/v1/tags/vip").json()["total"] == 30
 
 
+@pytest.mark.full
 def test_the_help_of_filters_has_each_field_and_names_of_this_namespace(
     web: TestClient, client: Client
 ) -> None:

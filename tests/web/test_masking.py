@@ -94,6 +94,7 @@ def paths(jids: list[str], console: Console) -> Iterator[str]:
     )
 
 
+@pytest.mark.full
 def test_no_page_twin_or_export_has_what_is_masked(web: TestClient, client: Client, jids: list[str]) -> None:
     looked = 0
     for path in paths(jids, Console(client)):
@@ -177,6 +178,7 @@ def test_questions_and_dry_runs_have_nothing_that_is_masked(web: TestClient, jid
     assert SECRET not in dry.text
 
 
+@pytest.mark.full
 def test_an_administrator_reveals_a_part_and_the_audit_log_has_a_line(
     web: TestClient, client: Client, jids: list[str]
 ) -> None:
@@ -195,6 +197,7 @@ def test_an_administrator_reveals_a_part_and_the_audit_log_has_a_line(
     assert web.post("/api/v1/jobs/reveal", json={"jid": jids[0], "part": "x"}).status_code == 400
 
 
+@pytest.mark.full
 def test_others_are_not_offered_that_and_are_refused(browse: Browse, client: Client, jids: list[str]) -> None:
     operator = browse(redact=REDACT, auth=lambda _: User("ann", "operator"))
     assert "/act/jobs/reveal" not in operator.get(f"/jobs/{jids[0]}").text
@@ -203,6 +206,7 @@ def test_others_are_not_offered_that_and_are_refused(browse: Browse, client: Cli
     assert len(Console(client).audit(limit=100).rows) == before
 
 
+@pytest.mark.full
 def test_where_nothing_is_masked_nothing_is_revealed(browse: Browse, jids: list[str]) -> None:
     assert "/act/jobs/reveal" not in browse().get(f"/jobs/{jids[0]}").text
 

@@ -77,6 +77,7 @@ def serving(client: Client, mounted: Callable[[Application], Any]) -> Iterator[T
 urlpatterns: list[Any] = []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mounted", [starlette, fastapi, django])
 def test_every_link_of_a_mounted_application_has_its_prefix(
     waiting: Client, mounted: Callable[[Application], Any]
@@ -125,6 +126,7 @@ def flask(waiting: Client) -> Iterator[WsgiBrowser]:
     asyncio.run_coroutine_threadsafe(ui.app.close(), ui.loop).result(30)
 
 
+@pytest.mark.full
 def test_flask_serves_pages_and_actions_and_their_numbers_are_asked_for(
     waiting: Client, flask: WsgiBrowser
 ) -> None:

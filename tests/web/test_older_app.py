@@ -76,6 +76,7 @@ def without_times(found: Any) -> Any:
     return [without_times(one) for one in found] if isinstance(found, list) else found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", PAGES)
 def test_each_page_is_found_with_and_without_a_slash_at_its_end_and_its_twin_has_the_same_content(
     web: TestClient, shop: Client, page: str
@@ -128,6 +129,7 @@ def as_form(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "confirm": "yes"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("action", ACTIONS)
 def test_each_action_is_done_by_a_form_and_by_json_and_refuses_what_is_wrong(
     web: TestClient, shop: Client, action: str

@@ -27,6 +27,7 @@ def is_packed(found: Any) -> bool:
     return found.headers.get("content-encoding") == "gzip"
 
 
+@pytest.mark.full
 def test_pages_json_styles_and_scripts_are_a_fraction_of_their_size_and_the_same_in_the_end(
     web: TestClient,
 ) -> None:
@@ -45,6 +46,7 @@ def test_pages_json_styles_and_scripts_are_a_fraction_of_their_size_and_the_same
             assert found.content == plain.content
 
 
+@pytest.mark.full
 def test_the_live_stream_fonts_and_short_responses_are_not_packed(client: Client) -> None:
     with served(create_app(client)) as base, httpx.Client(base_url=base, headers=HERE, timeout=30) as http:
         assert not is_packed(http.get("static/0/vendor/inter.woff2"))
@@ -54,6 +56,7 @@ def test_the_live_stream_fonts_and_short_responses_are_not_packed(client: Client
             assert next(live.iter_lines()) == "event: tick"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("headers", "is_own"),
     [

@@ -108,6 +108,7 @@ def test_the_address_of_a_server_in_front_is_one_that_requests_come_from(address
         Proxy([address], secret="s" * 32)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "::ffff:127.0.0.1", "127.0.0.2"])
 def test_without_a_secret_no_address_of_this_machine_is_trusted(address: str) -> None:
     with pytest.raises(UsageError, match="give secret="):

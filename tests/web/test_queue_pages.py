@@ -74,6 +74,7 @@ def mail(client: Client) -> str:
 # What they show.
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", ["/", "/queues"])
 def test_an_empty_store_says_what_would_be_here(web: TestClient, path: str) -> None:
     text = shown(page(web, path))
@@ -81,6 +82,7 @@ def test_an_empty_store_says_what_would_be_here(web: TestClient, path: str) -> N
     assert "holdfast put NAME --queue QUEUE" in text
 
 
+@pytest.mark.full
 def test_the_overview_shows_numbers_queues_groups_and_workers(
     web: TestClient, client: Client, mail: str
 ) -> None:
@@ -106,6 +108,7 @@ def test_one_job_is_no_jobs(web: TestClient, client: Client) -> None:
     assert "1 jobs" not in shown(page(web, "/") + page(web, "/jobs") + page(web, "/queues"))
 
 
+@pytest.mark.full
 def test_the_overview_offers_what_helps(web: TestClient, client: Client, mail: str) -> None:
     Console(client, actor="ada").pause("mail", why="upgrade")
     html = page(web, "/")
@@ -116,6 +119,7 @@ def test_the_overview_offers_what_helps(web: TestClient, client: Client, mail: s
     assert "/act/queues/resume" in html
 
 
+@pytest.mark.full
 def test_the_overview_reads_as_much_for_many_jobs_as_for_few(
     web: TestClient, client: Client, url: str, mail: str
 ) -> None:
@@ -138,6 +142,7 @@ def _calls(url: str) -> int:
     return sum(found["calls"] for name, found in stats.items() if name.startswith("cmdstat_fcall"))
 
 
+@pytest.mark.full
 def test_the_list_of_queues_filters_sorts_and_pages(web: TestClient, client: Client) -> None:
     for name, count in (("mail-a", 1), ("mail-b", 3), ("other", 2)):
         client.queues[name].put_many([("jobs.send", {}) for _ in range(count)])
@@ -152,6 +157,7 @@ def test_the_list_of_queues_filters_sorts_and_pages(web: TestClient, client: Cli
     assert "No queue matches" in shown(page(web, "/queues?filter=nothing"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("tab", TABS)
 def test_each_tab_of_a_queue_has_its_rows(web: TestClient, mail: str, tab: str) -> None:
     html = page(web, f"/queues/mail?tab={tab}")
@@ -182,6 +188,7 @@ def test_an_unknown_tab_shows_the_statistics(web: TestClient, mail: str) -> None
     assert twin(web, "/queues/mail?tab=nonsense")["tab"] == "stats"
 
 
+@pytest.mark.full
 def test_statistics_are_those_of_the_day_that_is_asked_for(web: TestClient, mail: str) -> None:
     today = twin(web, "/queues/mail")["stats"]
     assert (today["failures"], today["wait"]["count"], today["date_after"]) == (1, 3, "")
@@ -192,6 +199,7 @@ def test_statistics_are_those_of_the_day_that_is_asked_for(web: TestClient, mail
     page(web, "/queues/mail?scale=protocol&range=7d")
 
 
+@pytest.mark.full
 def test_data_and_messages_are_masked(browse: Browse, mail: str) -> None:
     web = browse(redact=["*.password", r"re:\b\d{16}\b"])
     for tab in ("recurring", "failed"):
@@ -200,6 +208,7 @@ def test_data_and_messages_are_masked(browse: Browse, mail: str) -> None:
             assert "4111111111111111" not in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_of_any_characters_are_text_and_links(web: TestClient, client: Client, name: str) -> None:
     queue = client.queues[name]
@@ -223,6 +232,7 @@ def test_what_is_not_known_is_not_found(web: TestClient, mail: str) -> None:
     assert web.get("/api/v1/queues/nothing").status_code == 404
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "path",
     [
@@ -244,6 +254,7 @@ def test_a_query_that_cannot_be_read_is_refused(web: TestClient, mail: str, path
     assert found.status_code == 400, found.text[:500]
 
 
+@pytest.mark.full
 def test_regions_are_served_alone(web: TestClient, mail: str) -> None:
     for path, regions in (
         ("/", ("attention", "tiles", "queues", "groups", "tracked", "workers")),
@@ -399,6 +410,7 @@ def test_only_empty_queues_are_forgotten(web: TestClient, client: Client, mail: 
     assert by_json(web, "forget", name=["empty"])["status"] == 404
 
 
+@pytest.mark.full
 def test_readers_see_no_buttons_and_change_nothing(browse: Browse, client: Client, mail: str) -> None:
     web = browse(read_only=True)
     for path in ("/", "/queues", *(f"/queues/mail?tab={tab}" for tab in TABS)):
@@ -446,6 +458,7 @@ def test_a_stalled_job_is_failed_in_a_group_of_its_own(web: TestClient, client: 
     assert "failed by" in client.job(jid).failure["message"]
 
 
+@pytest.mark.full
 def test_a_tab_is_exported_and_cells_that_spreadsheets_take_for_formulas_are_text(
     web: TestClient, client: Client
 ) -> None:
@@ -467,6 +480,7 @@ def test_a_page_whose_thing_is_gone_says_so_where_it_updates_itself(web: TestCli
     assert 'there is no failure group "mail-ValueError"' in unescape(found.text)
 
 
+@pytest.mark.full
 def test_the_page_after_an_action_offers_to_undo_it(web: TestClient, client: Client, mail: str) -> None:
     answer = web.post("/act/queues/pause", data={"name": "mail", "back": "/about"})
     assert "Queue mail paused." in shown(answer.text)
@@ -474,6 +488,7 @@ def test_the_page_after_an_action_offers_to_undo_it(web: TestClient, client: Cli
     assert "/act/queues/resume" not in web.get("/about").text  # shown once
 
 
+@pytest.mark.full
 def test_an_undo_that_nobody_signed_is_not_offered(web: TestClient) -> None:
     forged = ["Paused.", "done", {"noun": "queues", "verb": "forget", "fields": {"name": "mail"}}, "x" * 64]
     web.cookies.set("holdfast-flash", quote(json.dumps(forged)), path="/")
@@ -491,6 +506,7 @@ def test_queues_that_share_a_prefix_stand_together(web: TestClient, client: Clie
     assert web.get("/api/v1/queues").json()["total"] == 7
 
 
+@pytest.mark.full
 def test_lists_pages_and_the_command_agree_about_a_job_whose_lease_has_ended(
     web: TestClient, client: Client, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,6 +83,7 @@ def test_one_search_of_a_user_is_at_work_and_four_are_in_line() -> None:
     in_a_loop(run)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("at", [0, 2])
 def test_a_search_ends_when_its_client_has_gone(at: int) -> None:
     async def run(searches: Searches) -> None:
@@ -174,6 +175,7 @@ SHOWN = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetc
 FRAMED = {**SHOWN, "Sec-Fetch-Dest": "iframe"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -194,12 +196,14 @@ def test_a_page_of_another_site_makes_no_browser_ask_but_to_show_a_page(
     assert (found.status_code == 403) is (status == 403), found.text
 
 
+@pytest.mark.full
 def test_frames_of_sites_that_the_application_names_are_shown(browse: Callable[..., TestClient]) -> None:
     browser = browse(frame_ancestors=["https://ops.example"])
     assert browser.get("/jobs", headers=FRAMED).status_code == 200
     assert browser.get("/jobs", headers=FOREIGN).status_code == 403
 
 
+@pytest.mark.full
 def test_a_program_with_a_token_is_no_page_of_another_site(browse: Callable[..., TestClient]) -> None:
     browser = browse(auth=lambda _: User("ann", "viewer"))
     headers = {**FOREIGN, "Authorization": "Bearer x"}

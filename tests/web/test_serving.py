@@ -121,6 +121,7 @@ def test_in_the_foreground_it_ends_by_a_signal_within_seconds_although_a_stream_
     assert not (tmp_path / "w" / "web.json").exists()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -193,6 +194,7 @@ def test_a_folder_of_somebody_else_or_open_to_others_is_refused(tmp_path: Path) 
         Folder(link).secret()
 
 
+@pytest.mark.full
 def test_samples_give_every_page_something_to_show(client: Client) -> None:
     web_samples.fill(client, seed=1)
     counts = client.queues.counts

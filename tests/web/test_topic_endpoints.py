@@ -160,6 +160,7 @@ def test_forms_are_taken_too_and_body_is_contents(server: str, topic: Topic) -> 
         assert result(program.post(f"/reserve/{topic.name}", data={"ttr": "60"}))["contents"] == ""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("contents", "stored"),
     [
@@ -179,6 +180,7 @@ def test_contents_are_text_or_the_json_of_an_object_or_list(
     assert message.body == stored
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("path", "name"),
     [
@@ -254,6 +256,7 @@ BAD: list[tuple[str, bytes | str, str]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("endpoint", "body", "sentence"), BAD)
 def test_a_body_that_cannot_be_used_is_400_with_a_sentence_and_changes_nothing(
     server: str, topic: Topic, endpoint: str, body: bytes | str, sentence: str
@@ -266,6 +269,7 @@ def test_a_body_that_cannot_be_used_is_400_with_a_sentence_and_changes_nothing(
     assert (topic.counts.queued, topic.counts.ready, topic.counts.reserved) == (1, 0, 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
@@ -286,6 +290,7 @@ def test_a_form_that_cannot_be_used_is_400_with_a_sentence(
     assert len(topic) == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("method", "path", "headers", "size", "status"),
     [
@@ -372,6 +377,7 @@ def statuses(program: TestClient, name: str = "t", **options: Any) -> dict[str, 
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("role", ALLOWED)
 def test_each_role_may_use_its_endpoints_and_no_others(client: Client, role: str) -> None:
     user = User("ada", role)  # type: ignore[arg-type]
@@ -415,6 +421,7 @@ def test_a_cancel_is_audited_by_the_name_of_the_user(client: Client) -> None:
     assert [(row.who, row.what) for row in Console(client).audit().rows] == [("ada", "delete messages")]
 
 
+@pytest.mark.full
 def test_the_endpoints_are_beside_the_pages_and_below_any_mount(client: Client) -> None:
     with TestClient(create_app(client), root_path="/jobs") as program:
         assert set(statuses(program).values()) <= {200, 204}
@@ -469,6 +476,7 @@ def test_topics_are_served_by_a_command_of_their_own(url: str, namespace: str, t
         process.kill()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -483,6 +491,7 @@ def test_it_is_not_served_without_a_way_to_know_programs(words: tuple[str, ...],
     assert (done.returncode, sentence in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.full
 def test_the_default_port_is_that_of_the_older_servers() -> None:
     done = holdfast("topics", "serve", "--help")
     assert "[default: 7171;" in json.dumps(done.stdout)

@@ -26,6 +26,7 @@ def test_vendored_files_are_those_of_the_manifest_and_each_has_a_licence() -> No
     assert {f"{name.split('.')[0]}.LICENSE" for name in found} <= set(found)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "most"), [("app.css", 9500), ("app.js", 9500), ("chart.js", 2200), ("live-worker.js", 1500), ("boot.js", 1000)])  # fmt: skip
 def test_own_files_stay_within_their_budget(name: str, most: int) -> None:
     assert len(gzip.compress(Files().content_of(name), 9)) <= most
@@ -41,6 +42,7 @@ def test_own_files_are_sent_without_comments_and_mean_the_same() -> None:
     assert Files().content_of("vendor/uplot.min.css") == vendored
 
 
+@pytest.mark.full
 def test_no_template_has_inline_style_or_script_or_marks_text_as_safe() -> None:
     for path in (STATIC.parent / "templates").rglob("*.html"):
         text = path.read_text()

@@ -71,6 +71,7 @@ def test_the_page_of_a_job_that_expired_says_what_is_known(web: TestClient, clie
     assert "gone" in found.text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "query",
     ["state:", "state:nonsense", "(", '"', "data.=1", "priority:>x", "a" * 5000, "\0", "NOT", "queue:\ud800"],
@@ -86,6 +87,7 @@ def test_a_search_that_cannot_be_read_says_where(web: TestClient, query: str) ->
         assert is_helpful(page, 400)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "value"),
     [

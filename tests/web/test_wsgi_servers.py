@@ -167,6 +167,7 @@ def test_below_a2wsgi_each_length_is_no_body_a_number_or_refused(client: Client)
     assert called(ui, chunked)[0] == "411 Length Required"
 
 
+@pytest.mark.full
 def test_below_wsgi_an_address_without_a_port_is_not_taken_for_this_machine(client: Client) -> None:
     ui = create_wsgi_app(client)
     assert called(ui, environ())[0] == "200 OK"

@@ -64,6 +64,7 @@ def test_a_lost_idle_connection_of_a_loop_goes_unnoticed(aclient, store):
     asyncio.run(story())
 
 
+@pytest.mark.full
 def test_a_frozen_store_is_a_timeout_and_then_works_again():
     with ScratchStore() as store:
         client = Client(store.url, timeout=1, deadline=1.5)
@@ -82,6 +83,7 @@ def test_a_frozen_store_is_a_timeout_and_then_works_again():
         client.close()
 
 
+@pytest.mark.full
 def test_a_frozen_store_is_a_timeout_on_a_loop_too():
     async def story(store):
         async with AsyncClient(store.url, timeout=1, deadline=1.5) as client:
@@ -206,6 +208,7 @@ def test_a_core_of_an_earlier_release_that_was_loaded_over_ours_is_replaced():
             client.run(Put("q", "K", priority=5000))
 
 
+@pytest.mark.full
 def test_functions_that_are_flushed_ten_times_a_second_do_not_reach_producers():
     with ScratchStore() as store:
         done = threading.Event()
@@ -328,6 +331,7 @@ def test_a_client_may_be_used_on_one_loop_after_another(url, namespace):
     assert asyncio.run(story()) != asyncio.run(story())
 
 
+@pytest.mark.full
 def test_a_client_may_be_used_on_several_loops_at_once(url, namespace):
     client = AsyncClient(url, namespace=namespace)
     done: list[str] = []
@@ -445,6 +449,7 @@ while caught < 300:
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", ["a call", "the driver", "a client of the driver"])
 def test_an_exception_of_a_signal_handler_while_numbers_are_packed_arrives_as_itself(what):
     ended = programs.run([sys.executable, "-c", f"what = {what!r}\n{PACKING}"])

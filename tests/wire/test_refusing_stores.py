@@ -17,6 +17,7 @@ from holdfast.testing.store import ScratchStore, find_engine
 BODY = {"text": "x" * 50_000}
 
 
+@pytest.mark.full
 def test_a_full_store_refuses_puts_at_once_and_can_be_worked_off(engine_store):
     with ScratchStore(engine_store.engine, settings={"maxmemory": "12mb"}) as store:
         client = Client(store.url)
@@ -199,6 +200,7 @@ def test_a_sentinel_is_refused_at_once(tmp_path):
         assert "perhaps to a sentinel" in refused(f"redis://127.0.0.1:{port}/2", StoreUnsupported)
 
 
+@pytest.mark.full
 def test_a_certificate_that_cannot_be_verified_is_refused_at_once(tmp_path):
     certificate, key = map(str, make_self_signed(tmp_path))
     files = ("--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate)

@@ -81,6 +81,7 @@ def pids(shop):
     return {word: int(shop.notes(word)[-1].split()[1]) for word in words}
 
 
+@pytest.mark.full
 def test_a_child_that_a_job_terminates_ends_and_nothing_of_its_worker_does(shop, pool, parents):
     worker = shop.start(pool)
     for _ in range(3):
@@ -90,6 +91,7 @@ def test_a_child_that_a_job_terminates_ends_and_nothing_of_its_worker_does(shop,
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 def test_what_a_job_started_ends_with_its_process_and_a_session_of_its_own_is_left(shop, pool, parents):
     worker = shop.start(pool)
     parents.start_all.put().result(30)
@@ -116,6 +118,7 @@ def test_what_a_job_forked_ends_when_its_process_is_killed(shop, pool, parents):
         until(lambda word=word: not process_lives(found[word]), f"the {word} has ended")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "fork"])
 def test_a_program_of_a_job_that_takes_too_long_is_killed_with_it(shop, pool, parents):
     shop.client.config["grace-period"] = 0

@@ -115,6 +115,7 @@ def failure(shop, jid):
     return shop.job(jid).failure
 
 
+@pytest.mark.full
 def test_middleware_surrounds_plain_and_async_methods_and_wishes_come_through(worn, pool):
     worn.start(pool)
     moved, done = worn.q.put("worn.Moving", {}), worn.q.put("worn.Awaiting", {})
@@ -123,6 +124,7 @@ def test_middleware_surrounds_plain_and_async_methods_and_wishes_come_through(wo
     assert sorted(worn.notes()) == sorted([f"around {moved}", f"around {done}"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("klass", ["worn.Fetch", "worn.AsyncFetch"])
 def test_a_retried_exception_costs_retries_until_there_are_none(worn, pool, klass):
     worn.start(pool)
@@ -138,6 +140,7 @@ def test_a_requeued_exception_is_counted_in_the_data(worn, pool):
     assert worn.notes() == ["try {}", "try {'OSError': 1}", "try {'OSError': 2}"]
 
 
+@pytest.mark.full
 def test_a_job_that_hangs_fails_with_where_it_was_and_its_process_is_replaced(worn, pool):
     worker = worn.start(pool)
     failed = failure(worn, worn.q.put("worn.Hanging", {"limit": 0.2}))
@@ -154,6 +157,7 @@ def test_a_job_that_hangs_fails_with_where_it_was_and_its_process_is_replaced(wo
     assert worn.chores.add.put(1).result(30) == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["asyncio", "thread", "gevent"])
 def test_a_job_that_hangs_takes_no_neighbour_along(worn, pool):
     worker = worn.start(pool)
@@ -169,6 +173,7 @@ def test_a_job_that_hangs_takes_no_neighbour_along(worn, pool):
     assert worn.chores.add.put(1).result(30) == 2
 
 
+@pytest.mark.full
 def test_a_job_that_hangs_goes_back_if_its_class_says_so(worn, pool):
     worker = worn.start(pool)
     jid = worn.q.put("worn.Returning", {"limit": 0.2})
@@ -177,18 +182,21 @@ def test_a_job_that_hangs_goes_back_if_its_class_says_so(worn, pool):
     until(lambda: "its process ends" in worker.said(), "the process ends")
 
 
+@pytest.mark.full
 def test_a_limit_that_is_none_fails_the_job_and_nothing_else(worn, pool):
     worn.start(pool)
     assert failure(worn, worn.q.put("worn.Hanging", {"limit": -1}))["group"] == "q-InvalidTimeout"
     assert worn.chores.add.put(1).result(30) == 2
 
 
+@pytest.mark.full
 def test_a_class_without_the_base_is_not_run(worn, pool):
     worn.start(pool)
     assert failure(worn, worn.q.put("worn.NoBase", {}))["group"] == "q-MiddlewareMisconfigured"
     assert worn.notes() == []
 
 
+@pytest.mark.full
 def test_a_failure_formatter_is_used_by_every_child(worn, pool):
     worn.start(pool, "--setup", "worn:shout")
     failed = failure(worn, worn.q.put("chores.Broken", {}))
@@ -198,6 +206,7 @@ def test_a_failure_formatter_is_used_by_every_child(worn, pool):
     assert current_job() is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("klass", ["worn.Growing", "worn.GrowingAwaited"])
 def test_a_process_that_has_grown_ends_after_its_job_and_is_replaced(worn, pool, klass):
     worker = worn.start(pool)
@@ -214,6 +223,7 @@ def test_a_process_that_has_grown_ends_after_its_job_and_is_replaced(worn, pool,
     assert worn.notes() == ["grew"]
 
 
+@pytest.mark.full
 def test_what_the_worker_completes_is_counted_too(worn, pool):
     worn.start(pool)
     jid = worn.q.put("worn.Counted", {})

@@ -19,6 +19,7 @@ def run(*flags, env=None, cwd=None):
     return programs.run(words, timeout=120, env=env, cwd=cwd)
 
 
+@pytest.mark.full
 def test_help_lists_every_flag_with_its_default():
     said = " ".join(run("--help").stdout.split())
     flags = (
@@ -79,6 +80,7 @@ def test_what_cannot_be_is_said_in_a_sentence_and_ends_with_2(flags, word, capsy
     assert "Traceback" not in said
 
 
+@pytest.mark.full
 def test_the_environment_of_older_workers_is_read(shop, monkeypatch):
     monkeypatch.setenv("QUEUES", " q , other ")
     monkeypatch.setenv("REDIS_URL", shop.url)
@@ -94,6 +96,7 @@ def test_the_environment_of_older_workers_is_read(shop, monkeypatch):
     assert shop.notes() == ["set up"]
 
 
+@pytest.mark.full
 def test_one_line_says_what_a_worker_works_on(shop):
     log = shop.here / "its.log"
     worker = shop.start("process", "--logger", str(log))
@@ -104,6 +107,7 @@ def test_one_line_says_what_a_worker_works_on(shop):
     assert "working for" in log.read_text()
 
 
+@pytest.mark.full
 def test_code_is_found_on_path_and_by_import_and_by_prefix_only(shop):
     elsewhere = shop.here / "elsewhere"
     elsewhere.mkdir()
@@ -118,6 +122,7 @@ def test_code_is_found_on_path_and_by_import_and_by_prefix_only(shop):
     assert shop.state(jid) == "complete"
 
 
+@pytest.mark.full
 def test_a_worker_waits_for_a_store_that_is_not_there_yet(shop, tmp_path):
     worker = shop.start("process", url=f"unix://{tmp_path}/nothing")
     until(lambda: "cannot be reached yet" in worker.said(), "it says so")
@@ -142,6 +147,7 @@ def calls(client, seconds):
     return (count() - before) / (monotonic() - begun)
 
 
+@pytest.mark.full
 def test_an_idle_worker_makes_at_most_one_call_a_second(shop, pool, namespace):
     from holdfast import Client
 

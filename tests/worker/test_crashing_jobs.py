@@ -13,6 +13,7 @@ def began(shop, name="a"):
     return [int(word) for word in shop.notes(f"begin {name}")[0].split()[2:]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("how", "cause"), [("3", "exit status 3"), ("0", "exit status 0"), ("SIGSEGV", "SIGSEGV")]
 )
@@ -38,6 +39,7 @@ def test_a_child_that_died_in_a_job_is_replaced_at_once_however_often(shop):
     assert re.findall(r"status \d; it is replaced in ([\d.]+) s", worker.said()) == ["0.0"] * 4
 
 
+@pytest.mark.full
 def test_a_child_that_leaves_in_a_job_does_not_end_a_worker_that_drains_its_queues(shop, forking_pool):
     handles = [shop.chores.die_once.put("0"), shop.chores.add.put(1), shop.chores.add.put(2)]
     worker = shop.start(forking_pool, "--drain")
@@ -45,6 +47,7 @@ def test_a_child_that_leaves_in_a_job_does_not_end_a_worker_that_drains_its_queu
     assert {shop.state(handle.jid) for handle in handles} == {"complete"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGTERM, signal.SIGINT])
 def test_signals_to_the_process_of_a_job_itself_do_not_break_it_off(shop, number):
     worker = shop.start("fork")
@@ -58,6 +61,7 @@ def test_signals_to_the_process_of_a_job_itself_do_not_break_it_off(shop, number
     assert shop.job(handle.jid).attempts == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ["cancelled", "killed", "stopped"])
 def test_programs_that_a_job_started_end_with_its_process(shop, how):
     worker = shop.start("fork")

@@ -48,16 +48,19 @@ def test_queues_are_comma_separated_and_stripped(settled):
     assert settled(QUEUES=" a , b,, c ").queues == ("a", "b", "c")
 
 
+@pytest.mark.full
 def test_queue_is_read_where_queues_is_not_set(settled):
     assert settled(QUEUE="a,b").queues == ("a", "b")
     assert settled(QUEUE="a,b", QUEUES="c").queues == ("c",)
 
 
+@pytest.mark.full
 def test_no_queue_is_an_error_that_names_both_variables(settled):
     with pytest.raises(Exception, match="QUEUE or QUEUES"):
         settled(QUEUES=" , ")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
@@ -71,6 +74,7 @@ def test_job_reserver_chooses_the_reserver(settled, text, kind):
     assert settled("-q", "q", JOB_RESERVER=text).reserver == kind
 
 
+@pytest.mark.full
 def test_without_variables_the_defaults_hold(settled):
     found = settled("-q", "q")
     assert (found.reserver, found.interval, found.pool) == ("ordered", 5.0, "process")
@@ -78,11 +82,13 @@ def test_without_variables_the_defaults_hold(settled):
     assert found.workers == os.cpu_count()
 
 
+@pytest.mark.full
 def test_interval_and_single_process_are_read(settled):
     found = settled("-q", "q", INTERVAL="2.5", RUN_AS_SINGLE_PROCESS="1")
     assert (found.interval, found.pool, found.workers) == (2.5, "serial", 1)
 
 
+@pytest.mark.full
 def test_the_variables_of_time_outs_are_read_and_flags_win_over_them(settled):
     variables = {"HOLDFAST_SHUTDOWN_TIMEOUT": "8", "HOLDFAST_STUCK_TIMEOUT": "30"}
     found = settled("-q", "q", **variables)
@@ -91,12 +97,14 @@ def test_the_variables_of_time_outs_are_read_and_flags_win_over_them(settled):
     assert (found.shutdown_timeout, found.stuck_timeout) == (1.0, 0.0)
 
 
+@pytest.mark.full
 def test_flags_win_over_variables(settled):
     flags = ("-q", "q", "--reserver", "ordered", "-i", "1", "--pool", "process")
     found = settled(*flags, QUEUES="a", JOB_RESERVER="RoundRobin", INTERVAL="9", RUN_AS_SINGLE_PROCESS="1")
     assert (found.queues, found.reserver, found.interval, found.pool) == (("q",), "ordered", 1.0, "process")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -112,6 +120,7 @@ def test_a_variable_that_means_nothing_is_refused_by_name(settled, name, text):
         settled("-q", "q", **{name: text})
 
 
+@pytest.mark.full
 def test_an_interval_of_none_is_for_drains_only(settled):
     assert settled("-q", "q", "-i", "0", "--drain").interval == 5.0
     assert settled("-q", "q", "--drain", INTERVAL="0").drain
@@ -119,6 +128,7 @@ def test_an_interval_of_none_is_for_drains_only(settled):
         settled("-q", "q", "-i", "0")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("text", "size"),
     [("0", 0), ("4096", 4096), ("512M", 512 << 20), ("1g", 1 << 30), ("1.5 GiB", 3 << 29), ("2kb", 2048)],
@@ -127,6 +137,7 @@ def test_sizes_of_memory_have_units(settled, text, size):
     assert settled("-q", "q", "--max-memory", text).max_memory == size
 
 
+@pytest.mark.full
 def test_all_other_flags_arrive(settled, tmp_path, monkeypatch):
     (tmp_path / "belt.py").write_text("class Belt:\n    def around_perform(self, job, call_next): pass\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -161,6 +172,7 @@ def test_all_other_flags_arrive(settled, tmp_path, monkeypatch):
     assert [type(middleware).__name__ for middleware in found.middleware] == ["Belt"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("place", "port", "url"),
     [
@@ -177,6 +189,7 @@ def test_a_host_is_a_url_or_a_bare_host_with_a_port(place, port, url):
     assert url_of(place, port) == url
 
 
+@pytest.mark.full
 def test_the_setup_hook_lies_on_the_path_and_may_set_the_variables(shop):
     hooks = shop.here / "hooks"
     hooks.mkdir()
@@ -214,6 +227,7 @@ def test_the_setup_hook_lies_on_the_path_and_may_set_the_variables(shop):
     assert ended == {"event": "ended", "pid": working["pid"]}
 
 
+@pytest.mark.full
 def test_reading_the_flags_brings_in_nothing_that_opens_sockets():
     """The pool of greenlets changes the standard library before such modules are there."""
     program = "import sys, holdfast.cli.worker; print(*sys.modules)"

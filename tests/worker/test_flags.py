@@ -4,6 +4,7 @@ import os
 import re
 import signal
 
+import pytest
 from worker_kit import until
 
 from holdfast import Client
@@ -56,6 +57,7 @@ def test_name_path_import_workdir_log_host_and_port_together(shop, namespace):
     assert any(f"| PID {pid} |" in line for line in kept)
 
 
+@pytest.mark.full
 def test_the_level_of_the_log_follows_flags_and_variables(shop, monkeypatch):
     import logging
 
@@ -85,6 +87,7 @@ def test_the_level_of_the_log_follows_flags_and_variables(shop, monkeypatch):
             logger.setLevel(was)
 
 
+@pytest.mark.full
 def test_all_cores_work_where_no_number_is_said(shop):
     worker = shop.start("process", workers=0)
     until(lambda: len(worker.children()) == (os.cpu_count() or 1), "one child a core")

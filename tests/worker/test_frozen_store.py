@@ -85,6 +85,7 @@ def test_a_supervisor_does_its_work_while_no_call_to_the_store_returns(shop, for
     assert worker.wait() == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "serial"])
 def test_a_store_that_was_frozen_for_longer_than_a_lease_has_lost_nothing(shop, pool, namespace):
     with (
@@ -107,6 +108,7 @@ def test_a_store_that_was_frozen_for_longer_than_a_lease_has_lost_nothing(shop, 
         assert (found.attempts, found.losses, "not recorded" in worker.said()) == (1, 0, False)
 
 
+@pytest.mark.full
 def test_the_process_that_calls_the_store_is_replaced_when_it_dies(shop):
     shop.q.heartbeat = 1
     worker = shop.start("process", "--name", "bee")
@@ -131,6 +133,7 @@ def test_the_process_that_calls_the_store_is_replaced_when_it_dies(shop):
     assert worker.said().count("which calls the store") == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_process_that_calls_the_store_ends_with_its_supervisor(shop, number):
     worker = shop.start("process")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 from worker_kit import until
 
 from holdfast import gnomes
@@ -17,6 +18,7 @@ def test_a_worker_takes_a_job_through_all_three_queues(shop):
     assert shop.job(jid)["profit"] == 15
 
 
+@pytest.mark.full
 def test_each_step_leads_to_the_next(client):
     jid = client.queues["underpants"].put(gnomes.GnomesJob, {})
     for queue in gnomes.QUEUES:
@@ -25,6 +27,7 @@ def test_each_step_leads_to_the_next(client):
     assert client.jobs[jid]["profit"] == 5
 
 
+@pytest.mark.full
 def test_it_is_a_program_that_never_uses_a_store_it_was_not_given(url, tmp_path):
     words = [sys.executable, "-m", "holdfast.gnomes", "--jobs", "2"]
     ended = subprocess.run([*words, "--url", url], capture_output=True, text=True, timeout=60, check=True)

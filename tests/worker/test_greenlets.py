@@ -98,6 +98,7 @@ def test_one_child_of_greenlets_does_all_that_plain_code_may(shop, green):
     assert "Warning:" not in worker.said()
 
 
+@pytest.mark.full
 def test_the_greenlet_of_a_lost_job_is_killed_and_no_other(shop, green):
     worker = shop.start("gevent", "-m", "green")
     lost, other = green("clean", "a"), shop.chores.hog.put("b")
@@ -110,6 +111,7 @@ def test_the_greenlet_of_a_lost_job_is_killed_and_no_other(shop, green):
     assert shop.chores.add.put(1).result(30) == 2
 
 
+@pytest.mark.full
 def test_a_slow_or_failing_import_keeps_nobody_waiting_and_ends_nothing(shop, green):
     (shop.here / "slow.py").write_text(
         "import chores, time\nchores.note('imports')\nwhile not (chores.HERE / 'gate').exists():\n    time.sleep(0.01)\n"
@@ -130,6 +132,7 @@ def test_a_slow_or_failing_import_keeps_nobody_waiting_and_ends_nothing(shop, gr
     assert "ended" not in worker.said()
 
 
+@pytest.mark.full
 def test_short_for_greenlets_is_the_pool_with_so_many_seats(shop):
     worker = shop.start("gevent", "-g", "7")
     assert shop.chores.add.put(1).result(30) == 2
@@ -159,6 +162,7 @@ def fork_during_outages(shop, times, pool="gevent"):
         client.close()
 
 
+@pytest.mark.full
 def test_a_child_that_was_started_while_the_store_was_away_works_when_it_is_back(shop):
     fork_during_outages(shop, 2)
 
@@ -168,6 +172,7 @@ def test_twenty_children_that_were_started_while_the_store_was_away_work_when_it
     fork_during_outages(shop, 20)
 
 
+@pytest.mark.full
 def test_a_program_that_did_not_patch_its_library_is_told_how(monkeypatch):
     with pytest.raises(UsageError, match=r"monkey\.patch_all\(\)"):
         check_patched()
@@ -179,6 +184,7 @@ def test_a_program_that_did_not_patch_its_library_is_told_how(monkeypatch):
         patch()
 
 
+@pytest.mark.full
 def test_a_program_that_patched_all_of_its_library_may_be_the_parent(shop):
     program = Path(shop.here / "program.py")
     program.write_text(

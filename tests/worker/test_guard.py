@@ -34,6 +34,7 @@ def test_a_child_tells_its_parent_of_a_shorter_lease_once_and_not_at_each_job(gu
     assert lease_table.hold(1, "d", 1, 29_000, monotonic())
 
 
+@pytest.mark.full
 def test_the_next_child_on_a_page_tells_its_parent_of_its_lease_whatever_was_promised_to_the_one_before(
     guard,
 ):
@@ -57,6 +58,7 @@ class Late(LeaseTable):
         super().set_pace(lease)
 
 
+@pytest.mark.full
 def test_a_job_that_begins_while_its_parent_looks_is_looked_after_in_time(guard):
     lease_table = Late()
     child = SimpleNamespace(lease_table=lease_table, pid=1, name="w", poke=lambda: None)
@@ -82,6 +84,7 @@ class Granting(LeaseTable):
         return seen
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_a_job_that_is_granted_while_its_keeper_looks_is_renewed(client, url, namespace, monkeypatch, at):
     monkeypatch.setattr("holdfast.work.keeper.LONGEST_PERIOD", 3600.0)
@@ -104,6 +107,7 @@ def test_a_job_that_is_granted_while_its_keeper_looks_is_renewed(client, url, na
         until(lambda: [lease.jid for lease in renewed] and renewed[0].jid == "late", "the lease is renewed")
 
 
+@pytest.mark.full
 def test_what_a_dead_child_held_is_given_back_before_the_parent_ends(client, guard):
     client.queues["q"].put("k", {}, jid="a")
     [job] = client.queues["q"].pop(1)

@@ -68,6 +68,7 @@ def told(shop, pool):
     return run
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["Done", "AsyncDone"])
 def test_a_job_that_returned_is_completed_with_its_callbacks(told, shop, name):
     job = told(name, "complete")
@@ -78,6 +79,7 @@ def test_a_job_that_returned_is_completed_with_its_callbacks(told, shop, name):
     assert name == "AsyncDone" or job["seen"] is True
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["Bad", "AsyncBad"])
 def test_a_job_that_raised_is_failed_with_its_callbacks(told, shop, name):
     job = told(name, "failed")
@@ -96,6 +98,7 @@ def test_a_job_that_settled_itself_is_told_once(told, shop):
     until(lambda: shop.job(jid).queue_name == "other", "the job went on")
 
 
+@pytest.mark.full
 def test_a_callback_that_raises_fails_the_job_it_was_for(told, shop):
     job = told("Unsure", "failed")
     assert job.failure["group"] == "q-ZeroDivisionError"

@@ -70,6 +70,7 @@ NO_TEXT = (b"a\xff", b"\xed\xa0\x80", b"a\0b", b"")
 PUT_X = ("put_x", "", 0, "new", "q", 0, 5, 0)
 
 
+@pytest.mark.full
 def test_names_and_options_that_are_no_text_are_refused_at_each_door(shop):
     door = Door(shop.client)
     assert shop.q.length() == 0
@@ -94,6 +95,7 @@ def test_names_and_options_that_are_no_text_are_refused_at_each_door(shop):
     assert shop.q.length() == 0
 
 
+@pytest.mark.full
 def test_a_job_is_performed_though_what_belongs_to_it_is_no_text(shop):
     """No door lets that in: somebody wrote it past the core."""
     door = Door(shop.client)
@@ -108,6 +110,7 @@ def test_a_job_is_performed_though_what_belongs_to_it_is_no_text(shop):
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 def test_a_job_whose_data_are_no_text_can_be_looked_at_all_the_same(shop):
     door = Door(shop.client)
     assert shop.q.length() == 0

@@ -50,6 +50,7 @@ def function(client, name="f"):
     return f"@{client}.job(queue='q')\ndef {name}(n: int) -> int: return n + 1"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["serial", "process", "asyncio"])
 @pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
 def test_a_worker_takes_jobs_from_the_store_and_namespace_of_the_client_that_it_imports(shop, at, kind, pool):
@@ -67,6 +68,7 @@ def test_a_client_without_functions_names_the_store_of_class_jobs(shop, at):
     until(lambda: shop.state(jid) == "complete", "it is performed")
 
 
+@pytest.mark.full
 def test_a_sync_and_an_async_client_of_one_store_count_once_and_so_do_names_of_this_machine(shop, at):
     with ScratchStore(tcp=True) as store, Client(store.url, namespace=shop.namespace) as client:
         place = f"{store.port}/0', namespace={shop.namespace!r})"
@@ -82,6 +84,7 @@ def test_a_sync_and_an_async_client_of_one_store_count_once_and_so_do_names_of_t
         until(lambda: client.jobs[jid].state == "complete", "it is performed")
 
 
+@pytest.mark.full
 def test_a_client_beside_one_with_functions_may_be_for_another_program(shop, at):
     worker = at(
         module(
@@ -95,6 +98,7 @@ def test_a_client_beside_one_with_functions_may_be_for_another_program(shop, at)
     assert "elsewhere" not in worker.said()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("has_functions", [True, False])
 def test_clients_of_two_stores_are_refused(shop, at, has_functions):
     functions = [function("app"), function("other", "g")] if has_functions else []
@@ -104,6 +108,7 @@ def test_clients_of_two_stores_are_refused(shop, at, has_functions):
         assert part in said
 
 
+@pytest.mark.full
 def test_clients_of_two_namespaces_are_refused_unless_one_is_named(shop, at):
     code = module(
         f"app = holdfast.Client({shop.url!r}, namespace={shop.namespace!r})",
@@ -119,6 +124,7 @@ def test_clients_of_two_namespaces_are_refused_unless_one_is_named(shop, at):
     assert "WARNING] m.other uses" in worker.said()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("variable", ["HOLDFAST_URL", "HOLDFAST_NAMESPACE"])
 def test_a_client_that_differs_from_the_environment_is_refused(shop, at, variable):
     client = f"app = holdfast.Client({shop.url!r}, namespace={shop.namespace!r})"
@@ -132,6 +138,7 @@ def test_a_client_that_differs_from_the_environment_is_refused(shop, at, variabl
     )
 
 
+@pytest.mark.full
 def test_a_store_that_a_flag_names_wins_with_a_warning(shop, at):
     code = module(f"app = holdfast.Client({NOWHERE!r}, namespace={shop.namespace!r})", function("app"))
     worker = at(code, "--url", shop.url)
@@ -141,6 +148,7 @@ def test_a_store_that_a_flag_names_wins_with_a_warning(shop, at):
     assert f"m.app uses {NOWHERE}, namespace {shop.namespace}, but this worker uses {shop.url}" in line
 
 
+@pytest.mark.full
 def test_connections_of_a_sentinel_are_refused_with_what_to_write(shop, at):
     code = module(
         "from redis.sentinel import Sentinel",
@@ -157,6 +165,7 @@ def test_connections_of_a_sentinel_are_refused_with_what_to_write(shop, at):
     assert "WARNING] m.app uses the Sentinel service 'main'" in worker.said()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("module_of_driver", ["redis", "redis.asyncio"])
 def test_a_plain_connection_of_the_driver_names_its_store(shop, at, module_of_driver):
     kind = "AsyncClient" if module_of_driver.endswith("asyncio") else "Client"
@@ -172,6 +181,7 @@ def test_a_plain_connection_of_the_driver_names_its_store(shop, at, module_of_dr
     until(lambda: shop.state(jid) == "complete", "it is performed")
 
 
+@pytest.mark.full
 def test_the_setup_hook_may_name_store_and_namespace(shop, at):
     (shop.here / "hooks.py").write_text(
         f"import os\ndef hook(): os.environ.update(HOLDFAST_URL={shop.url!r}, HOLDFAST_NAMESPACE={shop.namespace!r})"
@@ -181,6 +191,7 @@ def test_the_setup_hook_may_name_store_and_namespace(shop, at):
     until(lambda: shop.state(jid) == "complete", "it is performed")
 
 
+@pytest.mark.full
 def test_code_without_clients_runs_on_the_store_of_the_environment(shop, at):
     code = "class K:\n    @staticmethod\n    def perform(job): job.complete()"
     at(code, REDIS_URL=shop.url, HOLDFAST_NAMESPACE=shop.namespace)
@@ -188,6 +199,7 @@ def test_code_without_clients_runs_on_the_store_of_the_environment(shop, at):
     until(lambda: shop.state(jid) == "complete", "it is performed")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["serial", "process"])
 def test_a_module_that_is_imported_for_its_first_job_is_warned_of(shop, at, pool):
     code = module(f"app = holdfast.Client({NOWHERE!r})", function("app"))
@@ -197,6 +209,7 @@ def test_a_module_that_is_imported_for_its_first_job_is_warned_of(shop, at, pool
     assert worker.said().count(f" m.app uses {NOWHERE}, namespace ") == 1
 
 
+@pytest.mark.full
 def test_a_worker_class_warns_of_functions_of_another_store(shop):
     (shop.here / "m.py").write_text(module(f"app = holdfast.Client({NOWHERE!r})", function("app")))
     worker = shop.run_code("""
@@ -210,6 +223,7 @@ def test_a_worker_class_warns_of_functions_of_another_store(shop):
     )
 
 
+@pytest.mark.full
 def test_code_that_names_another_store_at_hup_leaves_the_old_children_at_work(shop, at):
     client = "app = holdfast.Client({!r}, namespace={!r})"
     worker = at(module(client.format(shop.url, shop.namespace), function("app")), pool="process")

@@ -65,6 +65,7 @@ def test_one_class_describes_a_pipeline(snippets, pool):
     ]
 
 
+@pytest.mark.full
 def test_a_method_is_retried_by_the_decorator(snippets, pool):
     snippets.start(pool)
     jid = snippets.q.put("snippets.Fetch", {}, retries=3)
@@ -72,6 +73,7 @@ def test_a_method_is_retried_by_the_decorator(snippets, pool):
     assert snippets.job(jid).attempts == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("klass", "name"),
     [
@@ -87,6 +89,7 @@ def test_what_cannot_be_performed_fails_in_a_group_that_says_why(snippets, pool,
     assert group(snippets, snippets.q.put(klass, {})) == name
 
 
+@pytest.mark.full
 def test_returning_completes_with_auto_complete_only(snippets, pool):
     worker = snippets.start(pool)
     jid = snippets.q.put("snippets.Returning", {})
@@ -101,6 +104,7 @@ def test_returning_completes_with_auto_complete_only(snippets, pool):
 VERSION = "class Job:\n    @staticmethod\n    def perform(job):\n        job['version'] = {}\n"
 
 
+@pytest.mark.full
 def test_a_worker_picks_up_edited_code_and_survives_a_broken_save(shop, pool):
     file = Path(shop.here, "edited.py")
     file.write_text(VERSION.format(1))

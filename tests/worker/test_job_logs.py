@@ -95,6 +95,7 @@ def test_each_failed_attempt_has_one_line_with_its_traceback_an_error_if_it_was_
     assert " took " not in said
 
 
+@pytest.mark.full
 def test_failures_are_in_json_with_type_message_and_stack_which_can_be_left_out(shop, pool, talking):
     for flags in ((), ("--no-log-tracebacks",)):
         worker = shop.start(pool, "-m", "talking", "--quiet", "--log-format", "json", *flags)
@@ -114,6 +115,7 @@ def test_failures_are_in_json_with_type_message_and_stack_which_can_be_left_out(
         assert missing["error"]["type"] == "ModuleNotFoundError"
 
 
+@pytest.mark.full
 def test_without_tracebacks_an_exception_is_on_the_line_of_what_logged_it(records):
     try:
         raise ValueError("inside\nit")
@@ -124,6 +126,7 @@ def test_without_tracebacks_an_exception_is_on_the_line_of_what_logged_it(record
     assert "Traceback" in TextFormatter().format(record)
 
 
+@pytest.mark.full
 def test_a_process_that_is_killed_right_after_a_failed_attempt_has_logged_it(shop, talking):
     worker = shop.start("asyncio", "-m", "talking", "-w", "1", "--concurrency", "1")
     jids = [talking.stumble.put("me").jid, talking.die.put().jid]
@@ -131,6 +134,7 @@ def test_a_process_that_is_killed_right_after_a_failed_attempt_has_logged_it(sho
     assert worker.said().index('raise LookupError("stumbled")') < worker.said().index("SIGKILL")
 
 
+@pytest.mark.full
 def test_the_end_of_a_job_that_settles_itself_is_logged_although_nothing_is_left_to_report(
     shop, pool, talking
 ):
@@ -152,6 +156,7 @@ def begin():
 """
 
 
+@pytest.mark.full
 def test_a_handler_of_the_program_gets_a_record_of_each_job_and_the_log_its_line_once(shop, pool, talking):
     (shop.here / "listening.py").write_text(LISTENING)
     worker = shop.start(pool, "-m", "talking", "--setup", "listening:begin")
@@ -163,6 +168,7 @@ def test_a_handler_of_the_program_gets_a_record_of_each_job_and_the_log_its_line
     assert len(re.findall(INFOS, worker.said())) == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", [TextFormatter, JsonFormatter])
 def test_lines_that_are_written_together_are_those_of_records(records, make, tmp_path):
     odd = JobFacts("j\n1", 'shop."Öl\x1b"', "q\udcff", token=7, worker="w", attempts=3, remaining=4)
@@ -186,6 +192,7 @@ def _joined(lines: list[bytes]) -> list[bytes]:
     return b"\n".join(lines).replace(b"\n    ", b"\v").split(b"\n")
 
 
+@pytest.mark.full
 def test_every_line_of_a_job_names_it_in_json_and_in_the_file_too(shop, pool, talking):
     worker = shop.start(pool, "-m", "talking", "--log-format", "json", "-l", "its.log")
     jids = {name: talk.put(name).jid for name, talk in (("plain", talking.talk), ("awaited", talking.atalk))}
@@ -204,6 +211,7 @@ def test_every_line_of_a_job_names_it_in_json_and_in_the_file_too(shop, pool, ta
     assert not any("jid" in line for line in said if "working for" in line["message"])
 
 
+@pytest.mark.full
 def test_lines_to_read_name_the_job_and_with_verbose_its_start_and_end(shop, pool, talking, monkeypatch):
     monkeypatch.setenv("VERBOSE", "1")
     worker = shop.start(pool, "-m", "talking")
@@ -218,6 +226,7 @@ def test_lines_to_read_name_the_job_and_with_verbose_its_start_and_end(shop, poo
     )
 
 
+@pytest.mark.full
 def test_a_failure_keeps_the_last_lines_that_its_job_logged(shop, pool, talking):
     worker = shop.start(pool, "-m", "talking")
     handle = talking.stumble.put("me")
@@ -260,6 +269,7 @@ def record_of(message: str, *args: object, **extra: object) -> logging.LogRecord
     return logger.makeRecord("shop", logging.INFO, "f", 1, message, args, None, extra=extra)
 
 
+@pytest.mark.full
 def test_records_of_a_job_carry_it_and_leave_all_names_to_the_program(records):
     assert not hasattr(record_of("before"), "holdfast_job")
     current = Running(FACTS, SimpleNamespace)
@@ -282,6 +292,7 @@ def test_records_of_a_job_carry_it_and_leave_all_names_to_the_program(records):
     assert max(len(line) for line in current.lines) == 400
 
 
+@pytest.mark.full
 def test_json_lines_are_json_whatever_is_logged():
     class Odd:
         def __str__(self) -> str:

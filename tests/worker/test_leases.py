@@ -38,6 +38,7 @@ def given_back(shop, jid):
     return shop.state(jid) == "waiting" or shop.job(jid).ttl <= 0
 
 
+@pytest.mark.full
 def test_a_running_job_keeps_its_lease_for_as_long_as_it_needs(shop, pool, arrival):
     short_leases(shop)
     worker = shop.start(pool)
@@ -53,6 +54,7 @@ def test_a_running_job_keeps_its_lease_for_as_long_as_it_needs(shop, pool, arriv
     assert "not recorded" not in worker.said()
 
 
+@pytest.mark.full
 def test_a_running_job_goes_back_when_its_worker_is_stopped(shop, pool, arrival):
     long_leases(shop)
     worker = shop.start(pool)
@@ -62,6 +64,7 @@ def test_a_running_job_goes_back_when_its_worker_is_stopped(shop, pool, arrival)
     assert given_back(shop, jid)
 
 
+@pytest.mark.full
 def test_a_running_job_goes_back_when_its_child_is_killed(shop, forking_pool, arrival):
     long_leases(shop)
     worker = shop.start(forking_pool)
@@ -72,6 +75,7 @@ def test_a_running_job_goes_back_when_its_child_is_killed(shop, forking_pool, ar
     assert shop.job(jid).attempts == attempts + 1
 
 
+@pytest.mark.full
 def test_a_running_job_that_is_cancelled_is_stopped(shop, pool, arrival):
     long_leases(shop)
     worker = shop.start(pool)
@@ -82,6 +86,7 @@ def test_a_running_job_that_is_cancelled_is_stopped(shop, pool, arrival):
     assert shop.notes("end") == []
 
 
+@pytest.mark.full
 def test_a_serial_worker_is_told_of_a_lost_lease_until_it_lets_go(client):
     """Its main thread may not have begun the job when it is told first, and then has nothing to interrupt."""
     client.config["heartbeat"] = 600
@@ -138,6 +143,7 @@ def lost_lease(child):
     return leases
 
 
+@pytest.mark.full
 def test_a_child_that_is_settling_the_job_whose_lease_is_gone_is_left_alone(child):
     leases = lost_lease(child)
     child.lease_table.ask(4)
@@ -161,6 +167,7 @@ def test_a_child_that_works_on_a_job_whose_lease_is_gone_is_killed(child):
     until(lambda: not process_lives(child.pid), "it is dead")
 
 
+@pytest.mark.full
 def test_a_cancel_that_overtakes_the_grant_is_heard_when_the_job_has_come(child):
     early, children = EarlyMessages(), {"w": child}
     child.lease_table.ask(4)
@@ -190,6 +197,7 @@ def cancel_when_granted(shop, pool, rounds):
     assert shop.notes("end") == []
 
 
+@pytest.mark.full
 def test_a_cancel_in_the_moment_of_the_grant_stops_the_job(shop, pool):
     cancel_when_granted(shop, pool, 12)
 
@@ -199,6 +207,7 @@ def test_a_hundred_cancels_in_the_moment_of_the_grant_stop_their_jobs(shop, pool
     cancel_when_granted(shop, pool, 100)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.full)])
 def test_many_short_jobs_at_a_short_lease_cost_no_child_its_life(shop, pool, times):
     short_leases(shop)

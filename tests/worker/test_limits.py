@@ -29,6 +29,7 @@ def began(shop, name=""):
     return [int(line.split()[2]) for line in shop.notes(f"begin {name}".strip())]
 
 
+@pytest.mark.full
 def test_a_job_over_its_limit_is_stopped_and_tried_again(shop, pool):
     shop.client.config["grace-period"] = 0
     worker = shop.start(pool)
@@ -47,6 +48,7 @@ def test_a_job_over_its_limit_is_stopped_and_tried_again(shop, pool):
     assert shop.chores.add.put(1).result(30) == 2
 
 
+@pytest.mark.full
 def test_the_timeout_of_the_last_attempt_is_one_error_with_the_job_in_every_pool(shop, pool):
     worker = shop.start(pool, "--log-format", "json")
     jid = shop.q.put("chores.block", {"args": ["a"]}, timeout=1.5, retries=0)
@@ -62,6 +64,7 @@ def test_the_timeout_of_the_last_attempt_is_one_error_with_the_job_in_every_pool
     assert not any("interrupted" in line["message"] for line in said)
 
 
+@pytest.mark.full
 def test_a_crash_is_logged_with_the_job_and_as_an_error_if_it_was_once_too_often(shop):
     worker = shop.start("process", "--log-format", "json")
     jid = shop.chores.block.options(max_losses=1).put("a").jid
@@ -77,6 +80,7 @@ def test_a_crash_is_logged_with_the_job_and_as_an_error_if_it_was_once_too_often
     assert (failed["jid"], failed["klass"], failed["attempt"]) == (jid, "chores.block", 2)
 
 
+@pytest.mark.full
 def test_an_async_job_that_is_interrupted_while_it_unwinds_takes_no_event_loop_from_the_next(shop):
     (shop.here / "slow.py").write_text(SLOW)
     worker = shop.start("serial", "--import", "slow")
@@ -92,6 +96,7 @@ def test_a_limit_that_is_not_reached_disturbs_nobody(shop, pool):
     assert "WARNING" not in worker.said()
 
 
+@pytest.mark.full
 def test_a_limit_longer_than_the_lease_is_kept_by_heartbeats_up_to_it(shop, pool):
     shop.q.heartbeat = 1
     shop.client.config["grace-period"] = 0
@@ -106,6 +111,7 @@ def test_a_limit_longer_than_the_lease_is_kept_by_heartbeats_up_to_it(shop, pool
     until(lambda: shop.state(jid) == "complete", "it is tried again")
 
 
+@pytest.mark.full
 def test_a_job_that_came_too_late_fails_and_its_waiter_hears_of_it(shop, pool):
     late = shop.chores.add.options(expires=0.001).put(1)
     good = shop.chores.add.put(2)
@@ -117,6 +123,7 @@ def test_a_job_that_came_too_late_fails_and_its_waiter_hears_of_it(shop, pool):
     assert caught.value.group == "expired-q"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("drain", [True, False])
 def test_a_long_row_of_late_jobs_does_not_keep_a_worker_from_the_job_behind(shop, pool, drain):
     shop.q.put_many([("chores.add", n) for n in range(2_000)], expires=0.001)
@@ -128,6 +135,7 @@ def test_a_long_row_of_late_jobs_does_not_keep_a_worker_from_the_job_behind(shop
     assert shop.client.jobs.failed() == {"expired-q": 2_000}
 
 
+@pytest.mark.full
 def test_a_result_is_kept_as_long_as_its_put_said(shop, pool):
     shop.start(pool)
     usual, short, none = (
@@ -142,6 +150,7 @@ def test_a_result_is_kept_as_long_as_its_put_said(shop, pool):
     assert left[2] == -2
 
 
+@pytest.mark.full
 def test_a_backoff_of_its_own_decides_when_a_job_is_tried_again(shop, pool):
     shop.start(pool)
     handle = shop.chores.unlucky.options(backoff=600).put()

@@ -107,6 +107,7 @@ CASES = {
 }
 
 
+@pytest.mark.full
 def test_the_stack_of_a_running_job_is_its_own_code_innermost_last(site: Any, pool: str) -> None:
     slots = 1 if pool in ("process", "serial", "fork") else len(CASES)
     stack_of = site.client.jobs.stack
@@ -130,6 +131,7 @@ def test_the_stack_of_a_running_job_is_its_own_code_innermost_last(site: Any, po
     until(lambda: not site.client.workers["w-0"]["jobs"], "all have ended")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["serial", "thread", "asyncio"])
 def test_a_process_whose_threads_run_survives_any_number_of_requests(site: Any, pool: str) -> None:
     """A thread that read the stack of another one, which changes meanwhile, would crash it."""
@@ -145,6 +147,7 @@ def test_a_process_whose_threads_run_survives_any_number_of_requests(site: Any, 
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 def test_a_request_that_was_sent_before_its_worker_listened_is_sent_again(site: Any) -> None:
     site.q.put("sites.plain", {"kwargs": {"name": "it"}})
     held = site.q.pop()
@@ -162,6 +165,7 @@ def test_a_request_that_was_sent_before_its_worker_listened_is_sent_again(site: 
         listening.close()
 
 
+@pytest.mark.full
 def test_the_stack_of_a_job_whose_earlier_tries_were_killed_is_that_of_its_living_process(site: Any) -> None:
     site.start("fork", "-m", "sites", "-n", "w")
     jid = put(site, "sites.tried", "it")
@@ -171,6 +175,7 @@ def test_the_stack_of_a_job_whose_earlier_tries_were_killed_is_that_of_its_livin
     assert names_of(site.client.jobs.stack(jid).stack)[0] == "tried"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio"])
 def test_code_that_cannot_be_interrupted_is_shown_as_its_process_dumps_it(site: Any, pool: str) -> None:
     site.start(pool, "-m", "sites", "-n", "w")
@@ -182,6 +187,7 @@ def test_code_that_cannot_be_interrupted_is_shown_as_its_process_dumps_it(site: 
     assert found.note.startswith("the process is inside code that cannot be interrupted")
 
 
+@pytest.mark.full
 def test_the_command_and_the_async_client_show_it_too_and_say_clearly_when_there_is_nothing_to_show(
     site: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -232,6 +238,7 @@ def test_the_command_and_the_async_client_show_it_too_and_say_clearly_when_there
     site.open()
 
 
+@pytest.mark.full
 def test_a_flood_of_questions_and_nonsense_keeps_a_worker_from_nothing(site: Any) -> None:
     worker = site.start("process", "-m", "sites", "-n", "w")
     jid = put(site, "sites.plain", "it")
@@ -257,10 +264,12 @@ def test_a_flood_of_questions_and_nonsense_keeps_a_worker_from_nothing(site: Any
     assert "Traceback" not in worker.said()
 
 
+@pytest.mark.full
 def test_a_process_that_does_not_perform_a_job_has_no_stack_of_it() -> None:
     assert stack_of_job("nobody's") is None
 
 
+@pytest.mark.full
 def test_looking_for_stacks_loads_no_lazy_object() -> None:
     pytest.importorskip("greenlet")  # only greenlets are looked for among all objects
 

@@ -26,6 +26,7 @@ def long_leases(shop):
     shop.q.heartbeat = 60
 
 
+@pytest.mark.full
 def test_a_job_that_kills_its_process_again_and_again_takes_no_neighbour_along(shop):
     shop.open()
     bomb = shop.chores.bomb.put()
@@ -41,6 +42,7 @@ def test_a_job_that_kills_its_process_again_and_again_takes_no_neighbour_along(s
     assert "is performed alone" in worker.said()
 
 
+@pytest.mark.full
 def test_what_a_killed_attempt_put_on_completion_is_never_seen(shop, pool):
     if pool == "serial":
         short_leases(shop)
@@ -55,6 +57,7 @@ def test_what_a_killed_attempt_put_on_completion_is_never_seen(shop, pool):
     assert sorted(shop.notes("count")) == ["count 1", "count 2", "count 3"]
 
 
+@pytest.mark.full
 def test_a_serial_worker_survives_a_job_that_killed_it_twice(shop):
     short_leases(shop)
     shop.open()
@@ -68,6 +71,7 @@ def test_a_serial_worker_survives_a_job_that_killed_it_twice(shop):
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread", "gevent"])
 def test_a_killed_child_is_replaced_and_its_jobs_go_back_at_once(shop, pool):
     worker = shop.start(pool)
@@ -88,6 +92,7 @@ def test_a_job_that_kills_its_process_is_done_by_the_next(shop):
     assert len(set(began(shop, "bomb", 2))) == 2
 
 
+@pytest.mark.full
 def test_a_wholly_killed_worker_loses_its_leases_and_another_takes_them(shop, pool):
     short_leases(shop)
     worker = shop.start(pool)
@@ -102,6 +107,7 @@ def test_a_wholly_killed_worker_loses_its_leases_and_another_takes_them(shop, po
     assert (job.losses, job.attempts) == (1, 2)
 
 
+@pytest.mark.full
 def test_a_child_that_hogs_the_interpreter_keeps_its_lease_by_its_parent(shop):
     short_leases(shop)
     shop.start("process")
@@ -113,6 +119,7 @@ def test_a_child_that_hogs_the_interpreter_keeps_its_lease_by_its_parent(shop):
     assert handle.result(30) == "a"
 
 
+@pytest.mark.full
 def test_a_frozen_worker_is_refused_when_it_wakes(shop, pool):
     short_leases(shop)
     worker = shop.start(pool)
@@ -139,6 +146,7 @@ def test_a_frozen_worker_is_refused_when_it_wakes(shop, pool):
     assert "not recorded" not in other.said()
 
 
+@pytest.mark.full
 def test_a_cancelled_job_is_stopped(shop, pool):
     short_leases(shop)
     worker = shop.start(pool)
@@ -152,6 +160,7 @@ def test_a_cancelled_job_is_stopped(shop, pool):
     assert shop.chores.add.put(1).result(30) == 2
 
 
+@pytest.mark.full
 def test_children_stopped_for_cancelled_jobs_are_replaced_at_once_and_nothing_untrue_is_said(shop):
     worker = shop.start("process", "--workers", "1")
     for name in "abc":
@@ -164,6 +173,7 @@ def test_children_stopped_for_cancelled_jobs_are_replaced_at_once_and_nothing_un
     assert "released:" not in worker.said()
 
 
+@pytest.mark.full
 def test_a_job_that_settled_itself_may_go_on_longer_than_its_lease(shop, pool):
     short_leases(shop)
     worker = shop.start(pool)
@@ -184,6 +194,7 @@ def test_a_job_that_settled_itself_may_go_on_longer_than_its_lease(shop, pool):
     assert other.process.poll() is None
 
 
+@pytest.mark.full
 def test_workers_live_through_a_store_that_goes_away(shop, pool, tmp_path, namespace):
     from holdfast import Client
     from holdfast.testing.store import ScratchStore

@@ -32,6 +32,7 @@ def idle(shop) -> None:
     until(lambda: shop.client.queues["q-first"].counts["running"] == 0, "it is done")
 
 
+@pytest.mark.full
 def test_every_queue_that_a_pattern_matches_is_served(shop, pool):
     for number in range(60):
         put_count(shop, f"q{number}", number)
@@ -41,6 +42,7 @@ def test_every_queue_that_a_pattern_matches_is_served(shop, pool):
     assert counted(shop) == [number for number in range(60) if number % 10 != 7]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ["slots", "parents"])
 def test_a_draining_worker_goes_on_with_what_its_own_jobs_made_ready(shop, pool, how):
     parents: list[str] = []
@@ -54,6 +56,7 @@ def test_a_draining_worker_goes_on_with_what_its_own_jobs_made_ready(shop, pool,
     assert counted(shop) == list(range(5))
 
 
+@pytest.mark.full
 def test_thousands_of_queues_by_name_are_served_and_no_others(shop):
     names = [f"q{number}" for number in range(2000)]
     for number in range(0, 4000, 40):
@@ -63,6 +66,7 @@ def test_thousands_of_queues_by_name_are_served_and_no_others(shop):
     assert counted(shop) == list(range(0, 2000, 40))
 
 
+@pytest.mark.full
 def test_names_go_in_the_order_in_which_they_were_given(shop):
     names = [f"q{number}" for number in range(FEW + 1)]
     for number in range(FEW + 1):
@@ -100,6 +104,7 @@ def come(shop, how: str) -> None:
         rare.unpause()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ARRIVALS)
 def test_what_comes_into_a_rare_queue_is_done_on_time_by_an_idle_worker(shop, pool, how):
     shop.start(pool, "-q", "q*", "--interval", LONG)
@@ -108,6 +113,7 @@ def test_what_comes_into_a_rare_queue_is_done_on_time_by_an_idle_worker(shop, po
     until(lambda: 1 in counted(shop), "it was done in time")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
 def test_workers_that_are_full_have_others_of_their_fleet_told(shop, pool):
     for _ in range(3):
@@ -121,6 +127,7 @@ def test_workers_that_are_full_have_others_of_their_fleet_told(shop, pool):
         until(lambda number=number: shop.notes(f"begin n{number}"), "each worker has one")
 
 
+@pytest.mark.full
 def test_each_of_two_fleets_is_told_of_its_own_queues(shop):
     for pattern in ("a*", "b*"):
         for _ in range(2):
@@ -130,6 +137,7 @@ def test_each_of_two_fleets_is_told_of_its_own_queues(shop):
         until(lambda number=number: number in counted(shop), "it was done in time")
 
 
+@pytest.mark.full
 def test_a_worker_that_is_woken_while_it_is_full_hands_on_what_it_was_told(shop):
     """The wait of a worker that takes a job by its timer stays outstanding: it is woken for a job that it cannot take."""
     shop.client.queues["q"].put("chores.count", {"args": [0]})
@@ -148,6 +156,7 @@ def test_a_worker_that_is_woken_while_it_is_full_hands_on_what_it_was_told(shop)
     assert shop.client.link.send(Step([("LPOP", key)])) == [None]
 
 
+@pytest.mark.full
 def test_jobs_are_kept_when_the_store_is_lost_while_another_worker_is_told(shop):
     put_count(shop, "q-other", 1)
     with Client(shop.url, namespace=shop.namespace, deadline=1) as impatient:
@@ -192,6 +201,7 @@ def test_what_ends_while_the_store_is_asked_for_queues_is_said_too(shop):
     assert [shop.state(job.jid) for job in jobs] == ["complete", "complete"]
 
 
+@pytest.mark.full
 def test_rules_that_cannot_be_read_again_leave_those_that_were_read(shop, monkeypatch):
     put_count(shop, "q-one", 1)
     chooser = PatternResolver(shop.client, ("q*",))
@@ -217,6 +227,7 @@ class Fixed:
         self.resolve = lambda: names
 
 
+@pytest.mark.full
 def test_a_worker_is_not_woken_in_the_place_of_one_whose_own_resolver_means_other_queues(shop):
     routes = [Route(shop.client.shard, ["q"], Fixed([f"{kind}{i}" for i in range(100)])) for kind in "ab"]
     run, send = shop.client.runner.run, shop.client.link.send
@@ -228,6 +239,7 @@ def test_a_worker_is_not_woken_in_the_place_of_one_whose_own_resolver_means_othe
     assert send(Step([("LPOP", wake_up) for wake_up in bells])) == [b"", b""]
 
 
+@pytest.mark.full
 def test_a_queue_that_goes_first_is_found_behind_a_thousand_others(shop):
     names = [f"q{number}" for number in range(1100)]
     for name in names:

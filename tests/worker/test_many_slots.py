@@ -73,6 +73,7 @@ def given_back(shop, handle):
     return (job.state, job.losses) == ("waiting", 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", MANY)
 def test_all_seats_of_a_child_are_busy_at_once(more, pool):
     chore = more.chores.block if pool == "asyncio" else more.chores.hog
@@ -84,6 +85,7 @@ def test_all_seats_of_a_child_are_busy_at_once(more, pool):
     assert [handle.result(30) for handle in handles] == [f"job-{number}" for number in range(50)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", BLOCKING)
 def test_a_seat_whose_job_cannot_be_ended_is_not_lost_with_it(more, pool):
     worker = more.start(pool, "--concurrency", "2")
@@ -100,6 +102,7 @@ def test_a_seat_whose_job_cannot_be_ended_is_not_lost_with_it(more, pool):
     assert more.chores.add.put(1).result(30) == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", BLOCKING)
 def test_a_process_in_which_too_many_lost_jobs_go_on_is_replaced_after_the_good_ones(more, pool):
     worker = more.start(pool, "--concurrency", "2")
@@ -119,6 +122,7 @@ def test_a_process_in_which_too_many_lost_jobs_go_on_is_replaced_after_the_good_
     assert more.notes("end") == ["end c"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", MANY)
 def test_jobs_unwind_when_their_process_is_terminated(more, pool):
     names = ["atidy"] if pool == "asyncio" else ["tidy", "atidy"]
@@ -132,6 +136,7 @@ def test_jobs_unwind_when_their_process_is_terminated(more, pool):
     assert all(given_back(more, handle) for handle in handles)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", BLOCKING)
 def test_what_ended_before_a_process_was_terminated_is_said(more, pool):
     worker = more.start(pool)
@@ -186,6 +191,7 @@ def test_jobs_performed_alone_end_while_other_threads_log_to_a_file(shop):
     assert worker.wait() == 0
 
 
+@pytest.mark.full
 def test_a_cancelled_thread_that_does_not_look_is_broken_off_and_the_next_job_of_its_thread_is_not(shop):
     shop.start("thread", "--concurrency", "1")
     for number in range(3):

@@ -63,6 +63,7 @@ def jobs(klass: str, outcome: str, queue: str = "q") -> tuple[str, ...]:
     return ("holdfast_jobs_total", f"chores.{klass}", outcome, queue)
 
 
+@pytest.mark.full
 def test_a_worker_counts_its_jobs_by_how_they_ended_and_says_how_busy_it_is(shop: Any, pool: str) -> None:
     port, children = free_port(), 2 if pool != "serial" else 1
     chores = shop.chores
@@ -101,6 +102,7 @@ def test_a_worker_counts_its_jobs_by_how_they_ended_and_says_how_busy_it_is(shop
     wait_for(port, {jobs("hog", "completed"): 1, ("holdfast_worker_slots", "busy"): 0})
 
 
+@pytest.mark.full
 def test_a_worker_without_a_name_is_shown_under_the_one_that_its_processes_have(shop: Any) -> None:
     port = free_port()
     worker = shop.start("process", "--metrics-port", str(port))
@@ -113,6 +115,7 @@ def _info(pool: str) -> tuple[str, ...]:
     return ("w", pool, holdfast.__version__)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "fork", "asyncio"])
 def test_a_job_that_takes_its_process_along_is_counted_as_lost_and_the_counts_outlive_the_process(
     shop: Any, pool: str
@@ -154,6 +157,7 @@ def test_outages_and_gaps_are_counted_where_they_are_noticed(
     assert (ledger.outages, ledger.gaps) == (2, 1)
 
 
+@pytest.mark.full
 def test_without_its_package_a_worker_says_what_to_install_before_it_starts(shop: Any, tmp_path: Any) -> None:
     blocker = tmp_path / "blocked"
     blocker.mkdir()
@@ -176,6 +180,7 @@ def ledger() -> Any:
     made.close()
 
 
+@pytest.mark.full
 def test_a_ledger_tells_so_many_kinds_of_jobs_apart_and_counts_the_rest_together(ledger: Ledger) -> None:
     for number in range(MAX_ROWS + 10):
         ledger.begin("q", f"K{number}")
@@ -187,6 +192,7 @@ def test_a_ledger_tells_so_many_kinds_of_jobs_apart_and_counts_the_rest_together
     assert ledger.rows()[0].buckets[BOUNDS.index(0.5)] == 1
 
 
+@pytest.mark.full
 def test_what_a_dead_process_began_and_did_not_end_was_lost_once(ledger: Ledger) -> None:
     for _ in range(3):
         ledger.begin("q", "Grüße " * 30)
@@ -197,6 +203,7 @@ def test_what_a_dead_process_began_and_did_not_end_was_lost_once(ledger: Ledger)
     assert (row.outcomes["lost"], row.outcomes["failed"], row.buckets[-1]) == (2, 1, 1)
 
 
+@pytest.mark.full
 def test_processes_forked_for_a_job_count_on_the_page_of_their_worker_without_losing_a_count(
     ledger: Ledger,
 ) -> None:
@@ -215,6 +222,7 @@ def test_processes_forked_for_a_job_count_on_the_page_of_their_worker_without_lo
     assert len(ledger.rows()) == 7
 
 
+@pytest.mark.full
 def test_a_job_that_closes_what_it_did_not_open_is_still_counted(ledger: Ledger) -> None:
 
     pid = os.fork()
@@ -226,6 +234,7 @@ def test_a_job_that_closes_what_it_did_not_open_is_still_counted(ledger: Ledger)
     assert ledger.rows()[0].outcomes["completed"] == 1
 
 
+@pytest.mark.full
 def test_where_nobody_asked_for_metrics_nothing_is_counted() -> None:
     assert ledgers.ledger_of("w-0") is None
     ledgers.note_lost(JobFacts("j", "K", "q", worker="w-0"))

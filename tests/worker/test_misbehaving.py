@@ -185,6 +185,7 @@ def pid_of(shop, word):
     return int(shop.notes(word)[-1].split()[1])
 
 
+@pytest.mark.full
 def test_what_a_job_leaves_in_its_process_disturbs_nobody(shop, pool, rogues):
     worker = shop.start(pool)
     for rogue, name in ((rogues.recurse_deeply, "RecursionError"), (rogues.want_memory, "MemoryError")):
@@ -204,6 +205,7 @@ def test_what_a_job_leaves_in_its_process_disturbs_nobody(shop, pool, rogues):
     assert worker.wait() == 0
 
 
+@pytest.mark.full
 def test_a_job_that_closes_output_is_done_and_its_process_replaced(shop, pool, rogues):
     worker = shop.start(pool)
     handle = rogues.close_output.put()
@@ -218,6 +220,7 @@ def test_a_job_that_closes_output_is_done_and_its_process_replaced(shop, pool, r
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 def test_a_job_whose_wrapper_closes_output_is_done_once_and_later_jobs_can_print(shop, pool, rogues):
     worker = shop.start(pool)
     handle = rogues.wrap_output.put()
@@ -230,6 +233,7 @@ def test_a_job_whose_wrapper_closes_output_is_done_once_and_later_jobs_can_print
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "fork", "thread", "gevent", "asyncio", "serial"])
 def test_a_job_that_closes_all_that_is_open_is_done_once_and_its_process_replaced(shop, pool, rogues):
     worker = shop.start(pool)
@@ -247,6 +251,7 @@ def test_a_job_that_closes_all_that_is_open_is_done_once_and_its_process_replace
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "thread", "asyncio"])
 def test_a_coroutine_that_closes_the_descriptors_of_its_event_loop_ends_once_and_its_process_is_replaced(
     shop, rogues, pool
@@ -263,6 +268,7 @@ def test_a_coroutine_that_closes_the_descriptors_of_its_event_loop_ends_once_and
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "fork", "asyncio", "thread", "gevent"])
 def test_a_job_that_leaves_by_os_exit_goes_back_until_its_retries_are_used_up(shop, pool, rogues):
     worker = shop.start(pool)
@@ -274,6 +280,7 @@ def test_a_job_that_leaves_by_os_exit_goes_back_until_its_retries_are_used_up(sh
     assert "status 0" in worker.said()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["thread", "asyncio"])
 def test_a_job_that_ends_its_thread_fails_once_with_that_reason_and_its_process_is_replaced(
     shop, rogues, pool
@@ -295,6 +302,7 @@ def test_a_job_that_ends_its_thread_fails_once_with_that_reason_and_its_process_
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("pool", "many"), [("asyncio", 99), ("thread", 19), ("gevent", 19)])
 def test_good_jobs_and_one_that_ends_the_process_they_share(shop, rogues, pool, many):
     bad = rogues.leave.put()
@@ -307,6 +315,7 @@ def test_good_jobs_and_one_that_ends_the_process_they_share(shop, rogues, pool, 
     assert all(shop.job(handle.jid).state == "complete" for handle in good)
 
 
+@pytest.mark.full
 def test_an_interruption_is_not_recorded_as_a_failure(shop, pool, rogues):
     shop.client.config["grace-period"] = 0
     worker = shop.start(pool)
@@ -319,6 +328,7 @@ def test_an_interruption_is_not_recorded_as_a_failure(shop, pool, rogues):
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 def test_a_process_that_has_grown_too_large_is_replaced_after_its_job(shop, pool, rogues):
     worker = shop.start(pool, "--max-memory", "120M")
     handle = rogues.grow.put()
@@ -334,6 +344,7 @@ def test_a_process_that_has_grown_too_large_is_replaced_after_its_job(shop, pool
         assert "it ends after its jobs" in worker.said()
 
 
+@pytest.mark.full
 def test_a_job_is_told_at_its_soft_limit_and_may_end_in_its_own_way(shop, pool, rogues):
     worker = shop.start(pool)
     assert [handle.result(30) for handle in (rogues.slow.put(), rogues.aslow.put())] == ["half of it"] * 2
@@ -359,6 +370,7 @@ def test_a_job_of_a_serial_worker_is_interrupted_at_its_limit_and_what_it_answer
     assert shop.chores.add.put(1).result(30) == 2
 
 
+@pytest.mark.full
 def test_a_job_that_takes_too_long_is_killed_with_what_it_started(shop, rogues):
     shop.client.config["grace-period"] = 0
     worker = shop.start("fork")
@@ -371,6 +383,7 @@ def test_a_job_that_takes_too_long_is_killed_with_what_it_started(shop, rogues):
     assert worker.said().count("--import rogues would have that done once") == 1
 
 
+@pytest.mark.full
 def test_the_process_of_a_job_does_not_outlive_who_forked_it(shop):
     worker = shop.start("fork")
     shop.chores.hog.put("a")
@@ -420,6 +433,7 @@ class Again:
 """
 
 
+@pytest.mark.full
 def test_a_job_without_retries_left_fails_by_what_it_raised_or_returned(shop):
     (shop.here / "endless.py").write_text(ENDLESS)
     jids = {name: shop.q.put(f"endless.{name}", {"args": [1]}, retries=1) for name in ("Old", "Again")}

@@ -11,6 +11,7 @@ from holdfast.work.queues.new_queues import is_near, note_new_queues
 from holdfast.work.settings import WorkerSettings
 
 
+@pytest.mark.full
 def test_a_new_queue_that_resembles_a_known_one_is_one_warning_of_a_worker_of_any_pool(
     shop, pool, monkeypatch
 ):
@@ -45,6 +46,7 @@ def test_names_that_differ_as_by_a_slip_are_near(one, other):
     assert is_near(other, one)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -71,6 +73,7 @@ def logged(client, caplog, *queues: str) -> list[tuple[int, str]]:
     return [(record.levelno, record.getMessage()) for record in caplog.records]
 
 
+@pytest.mark.full
 def test_known_queues_other_new_ones_and_an_empty_store_are_not_logged(client: Client, caplog):
     assert logged(client, caplog, "mial", "mail", "m*", "*") == []
     client.queues["mail"].put("K")
@@ -79,6 +82,7 @@ def test_known_queues_other_new_ones_and_an_empty_store_are_not_logged(client: C
     assert [level for level, _ in logged(client, caplog, "mial", "x*")] == [logging.WARNING, logging.INFO]
 
 
+@pytest.mark.full
 def test_a_hostile_name_is_made_printable_and_many_names_are_compared(client: Client, caplog):
     client.queues["ma\u202eil"].put("K")
     client.queues["q"].put_many([("K", {})])
@@ -91,6 +95,7 @@ def test_a_hostile_name_is_made_printable_and_many_names_are_compared(client: Cl
     assert (level, text.count("ma?il")) == (logging.WARNING, 3)
 
 
+@pytest.mark.full
 def test_a_store_that_does_not_respond_never_fails_a_start(client: Client, caplog):
     class Gone:
         def run(self, command: object) -> object:

@@ -24,6 +24,7 @@ from holdfast.work.settings import WorkerSettings
 FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w", retries=3, remaining=2)
 
 
+@pytest.mark.full
 def test_a_parent_reads_what_its_child_holds():
     lease_table = LeaseTable(slots=3)
     assert lease_table.read_all() == []
@@ -48,6 +49,7 @@ def test_a_parent_reads_what_its_child_holds():
     assert lease_table.asked() is None
 
 
+@pytest.mark.full
 def test_an_entry_that_is_just_being_written_is_not_read():
     lease_table = LeaseTable()
     lease_table.hold(0, "jid", 1, 60_000, 0.0)
@@ -55,6 +57,7 @@ def test_an_entry_that_is_just_being_written_is_not_read():
     assert lease_table.read(0) is None
 
 
+@pytest.mark.full
 def test_a_slate_says_when_a_lease_is_shorter_than_its_parent_looks_after():
     lease_table = LeaseTable()
     assert lease_table.hold(0, "a", 1, 60_000, 0.0)
@@ -69,6 +72,7 @@ def held(jid="a", lease=30.0):
     return Held(jid, 1, "w", lease)
 
 
+@pytest.mark.full
 def test_a_keeper_looks_every_third_of_the_shortest_lease_that_is_held():
     keeper = Keeper()
     keeper.begin(100.0)
@@ -119,6 +123,7 @@ def test_a_keeper_learns_what_was_lost_and_asks_for_it_no_more():
     assert [lease.jid for lease in command.leases] == ["fine"]
 
 
+@pytest.mark.full
 def test_a_lease_that_could_not_be_renewed_is_not_lost_before_the_store_says_so():
     keeper = Keeper()
     lease = held(lease=30.0)
@@ -129,6 +134,7 @@ def test_a_lease_that_could_not_be_renewed_is_not_lost_before_the_store_says_so(
     assert lease.lost == ""
 
 
+@pytest.mark.full
 def test_a_gap_in_the_keepers_attention_is_logged(caplog):
     keeper = Keeper()
     keeper.begin(0.0)
@@ -151,6 +157,7 @@ def error():
         return caught
 
 
+@pytest.mark.full
 def test_wishes_become_commands():
     assert granted(Retry(after=1.5), FACTS, b"") == RetryCommand("w", FACTS, 1500)
     assert granted(Failed("g", "m"), FACTS, b"{}") == Fail("w", FACTS, "g", "m", b"{}")
@@ -175,6 +182,7 @@ def test_an_exception_is_retried_while_retries_are_left_and_given():
         assert ended.group == "q-ValueError"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "backoff", [lambda attempt, error: -1.0, lambda attempt, error: 1 / 0, lambda attempt: 1.0]
 )
@@ -187,6 +195,7 @@ def test_a_backoff_that_is_wrong_does_not_cost_the_job(backoff, caplog):
     assert "shop.job" in caplog.text
 
 
+@pytest.mark.full
 def test_messages_are_cut_in_the_middle_and_groups_at_the_end():
     assert cut("short") == "short"
     long = cut("a" * 20_000 + "z")
@@ -199,6 +208,7 @@ def test_messages_are_cut_in_the_middle_and_groups_at_the_end():
     assert 'raise ValueError("mine")' in describe(error())
 
 
+@pytest.mark.full
 def test_an_outage_is_said_once_and_waits_longer_and_longer(caplog):
     outage = Outage()
     waits = [outage.pause(ConnectionLost("away")) for _ in range(12)]
@@ -210,6 +220,7 @@ def test_an_outage_is_said_once_and_waits_longer_and_longer(caplog):
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
@@ -232,6 +243,7 @@ def test_settings_that_cannot_be_are_refused_by_name(settings, word):
         WorkerSettings(**{"queues": ("q",), **settings}).checked()
 
 
+@pytest.mark.full
 def test_a_turn_says_what_ended_and_takes_what_can_start():
     from holdfast.client.sync import Client
     from holdfast.work.session import ANY_QUEUE, StoreSession
@@ -277,6 +289,7 @@ def test_the_calls_that_take_jobs_have_a_sequence_of_their_own():
         assert report[4] != session.sequence.name
 
 
+@pytest.mark.full
 def test_a_run_that_took_all_its_time_is_lost_without_asking():
     keeper = Keeper()
     keeper.begin(0.0)
@@ -292,17 +305,20 @@ def test_a_run_that_took_all_its_time_is_lost_without_asking():
     assert keeper.due() > 12.0
 
 
+@pytest.mark.full
 def test_a_run_ends_by_the_limit_that_came_with_the_job():
     assert run_end(FACTS, 3.0) == float("inf")
     assert run_end(JobFacts("j", "K", "q", options={"limit": 2_500}), 3.0) == 5.5
 
 
+@pytest.mark.full
 def test_a_slate_passes_on_when_a_run_ends():
     lease_table = LeaseTable()
     lease_table.hold(0, "j", 1, 60_000, 1.0, 91.0)
     assert lease_table.read_all() == [Holding(0, "j", 1, 60.0, 1.0, 91.0)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("options", "backoff", "shown"),
     [

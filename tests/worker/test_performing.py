@@ -10,6 +10,7 @@ from worker_kit import until
 from holdfast import CodecError, JobFailed
 
 
+@pytest.mark.full
 def test_function_jobs_answer_their_results(shop, pool):
     shop.start(pool)
     handles = [shop.chores.add.put(n, b=10) for n in range(5)] + [shop.chores.aadd.put(100)]
@@ -17,6 +18,7 @@ def test_function_jobs_answer_their_results(shop, pool):
     assert all(shop.state(handle.jid) == "complete" for handle in handles)
 
 
+@pytest.mark.full
 def test_a_class_job_goes_through_its_queues_and_keeps_its_edits(shop, pool):
     shop.start(pool, "-q", "r")
     jid = shop.q.put("chores.Parcel", {"to": "Ann"})
@@ -24,6 +26,7 @@ def test_a_class_job_goes_through_its_queues_and_keeps_its_edits(shop, pool):
     assert shop.notes() == ["packed Ann", "shipped Ann True"]
 
 
+@pytest.mark.full
 def test_a_class_job_may_be_async_or_complete_by_returning_from_perform(shop, pool):
     shop.start(pool)
     jids = [shop.q.put("chores.Awaited", {}), shop.q.put("chores.Older", {})]
@@ -31,6 +34,7 @@ def test_a_class_job_may_be_async_or_complete_by_returning_from_perform(shop, po
     assert sorted(shop.notes()) == ["awaited", "performed"]
 
 
+@pytest.mark.full
 def test_an_exception_fails_the_job_with_its_own_traceback(shop, pool):
     shop.start(pool)
     jid = shop.q.put("chores.Broken", {})
@@ -42,6 +46,7 @@ def test_an_exception_fails_the_job_with_its_own_traceback(shop, pool):
     assert "holdfast" not in failure["message"]
 
 
+@pytest.mark.full
 def test_a_function_without_retries_fails_at_once(shop, pool):
     shop.start(pool)
     with pytest.raises(JobFailed, match="no hope") as caught:
@@ -50,6 +55,7 @@ def test_a_function_without_retries_fails_at_once(shop, pool):
     assert shop.notes() == ["hopeless"]
 
 
+@pytest.mark.full
 def test_a_function_with_retries_is_tried_again_and_then_fails_in_the_errors_group(shop, pool):
     shop.start(pool)
     handle = shop.chores.unlucky.put()
@@ -59,6 +65,7 @@ def test_a_function_with_retries_is_tried_again_and_then_fails_in_the_errors_gro
     assert shop.notes() == ["unlucky"] * 3
 
 
+@pytest.mark.full
 def test_leaving_by_sys_exit_is_a_failure_of_the_job_alone(shop, pool):
     worker = shop.start(pool)
     with pytest.raises(JobFailed) as caught:
@@ -68,6 +75,7 @@ def test_leaving_by_sys_exit_is_a_failure_of_the_job_alone(shop, pool):
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("how", "name"),
     [
@@ -91,6 +99,7 @@ def test_whatever_a_job_raises_is_a_failure_of_the_job_alone(shop, pool, how, na
     assert "Logging error" not in worker.said()
 
 
+@pytest.mark.full
 def test_whatever_a_module_raises_when_it_is_imported_is_a_failure_of_the_job_alone(shop, pool):
     (shop.here / "stormy.py").write_text("raise KeyboardInterrupt")
     worker = shop.start(pool)
@@ -101,6 +110,7 @@ def test_whatever_a_module_raises_when_it_is_imported_is_a_failure_of_the_job_al
     assert "released:" not in worker.said()
 
 
+@pytest.mark.full
 def test_a_module_that_forks_when_it_is_imported_does_not_make_a_second_worker(shop, pool):
     (shop.here / "forking.py").write_text(
         "import os, chores\nif os.fork() == 0:\n    chores.note('forked')\nclass Job:\n"
@@ -113,6 +123,7 @@ def test_a_module_that_forks_when_it_is_imported_does_not_make_a_second_worker(s
     assert shop.notes("performed") == ["performed"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ["text", "group"])
 def test_a_wish_that_cannot_be_granted_is_a_failure_of_the_job(shop, pool, how):
     worker = shop.start(pool, "--workers", "1")
@@ -122,6 +133,7 @@ def test_a_wish_that_cannot_be_granted_is_a_failure_of_the_job(shop, pool, how):
     assert "released:" not in worker.said()
 
 
+@pytest.mark.full
 def test_a_job_returned_unsettled_is_named_in_a_warning_and_tried_again(shop, pool):
     shop.q.heartbeat = 1
     shop.client.config["grace-period"] = 0
@@ -132,6 +144,7 @@ def test_a_job_returned_unsettled_is_named_in_a_warning_and_tried_again(shop, po
     assert "--auto-complete" in worker.said()
 
 
+@pytest.mark.full
 def test_auto_complete_completes_any_method_that_returns(shop, pool):
     shop.start(pool, "--auto-complete")
     jid = shop.q.put("chores.Forgetful", {})
@@ -220,6 +233,7 @@ def wrong(shop, monkeypatch):
     return importlib.import_module("prices")
 
 
+@pytest.mark.full
 def test_a_result_of_another_type_than_declared_is_logged_once_for_each_function(shop, pool, wrong):
     worker = shop.start(pool, "--import", "prices", workers=2)
     handles = wrong.price.put_many([("four",)] * 6)
@@ -233,6 +247,7 @@ def test_a_result_of_another_type_than_declared_is_logged_once_for_each_function
     assert "declared as int, and the function returned str: Expected `int`, got `str`" in line
 
 
+@pytest.mark.full
 def test_a_result_of_another_type_fails_the_job_without_a_retry_where_results_are_strict(shop, pool, wrong):
     shop.start(pool, "--import", "prices")
     assert wrong.fits.put().result(30) == [wrong.Bill(3)]
@@ -248,6 +263,7 @@ def test_a_result_of_another_type_fails_the_job_without_a_retry_where_results_ar
         assert shop.job(handle.jid).failure["message"].count("declared as") == 1
 
 
+@pytest.mark.full
 def test_the_running_job_is_known_to_its_code(shop, pool):
     shop.start(pool, "--name", "box")
     handle = shop.chores.who.put()
@@ -260,6 +276,7 @@ def test_what_is_put_on_completion_is_there_when_the_result_is(shop, pool):
     assert [shop.client.result_of(jid, 30) for jid in jids] == [b"6", b"7"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["asyncio", "thread"])
 def test_code_that_cannot_be_stopped_sees_that_its_job_was_cancelled(shop, pool):
     shop.q.heartbeat = 1
@@ -270,6 +287,7 @@ def test_code_that_cannot_be_stopped_sees_that_its_job_was_cancelled(shop, pool)
     until(lambda: shop.notes("heeded it"), "it has seen that it was cancelled")
 
 
+@pytest.mark.full
 def test_wishes_are_granted(shop, pool):
     shop.start(pool)
     wish = shop.chores.wish
@@ -281,6 +299,7 @@ def test_wishes_are_granted(shop, pool):
     until(lambda: shop.job(moved.jid).queue_name == "elsewhere", "it moved on")
 
 
+@pytest.mark.full
 def test_a_delayed_job_wakes_an_idle_worker_when_it_is_due(shop, pool):
     worker = shop.start(pool, "--interval", "60")
     assert shop.chores.add.put(1).result(30) == 2
@@ -289,6 +308,7 @@ def test_a_delayed_job_wakes_an_idle_worker_when_it_is_due(shop, pool):
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 def test_queues_are_tried_in_order_and_a_drained_worker_ends(shop, pool):
     other = shop.client.queues["a"]
     for number in range(3):
@@ -299,6 +319,7 @@ def test_queues_are_tried_in_order_and_a_drained_worker_ends(shop, pool):
     assert [line.split()[1] for line in shop.notes("count")] == ["0", "1", "2", "10", "11", "12"]
 
 
+@pytest.mark.full
 def test_a_process_ends_after_max_jobs(shop):
     for number in range(5):
         shop.chores.count.put(number)
@@ -310,6 +331,7 @@ def test_a_process_ends_after_max_jobs(shop):
     assert "has ended as planned" in worker.said()
 
 
+@pytest.mark.full
 def test_a_job_may_fork_and_there_is_still_one_worker(shop, pool):
     shop.start(pool)
     handles = {how: shop.chores.fork.put(how) for how in ("return", "raise", "exit", "_exit")}
@@ -324,6 +346,7 @@ def test_a_job_may_fork_and_there_is_still_one_worker(shop, pool):
     assert shop.chores.add.put(1).result(30) == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_a_drained_worker_replaces_used_up_children_until_all_is_done(shop, pool):
     for number in range(7):

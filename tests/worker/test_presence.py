@@ -22,6 +22,7 @@ def listed(shop):
     return {worker.name: worker for worker in shop.client.workers.all()}
 
 
+@pytest.mark.full
 def test_a_worker_is_listed_while_it_lives_and_says_what_it_is(shop, pool):
     worker = shop.start(pool, "--name", "bee")
     until(lambda: listed(shop), "it is listed")
@@ -37,12 +38,14 @@ def test_a_worker_is_listed_while_it_lives_and_says_what_it_is(shop, pool):
     assert listed(shop) == {}
 
 
+@pytest.mark.full
 def test_each_child_is_a_worker_of_its_own(shop):
     worker = shop.start("process", "--name", "bee", workers=3)
     until(lambda: len(listed(shop)) == 3, "all are listed")
     assert {int(found.facts["pid"]) for found in listed(shop).values()} == set(worker.children())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "thread", "serial"])
 def test_a_quiet_worker_takes_no_jobs_until_it_is_told_to_go_on(shop, pool):
     worker = shop.start(pool, "--name", "bee")
@@ -65,6 +68,7 @@ def test_a_quiet_worker_takes_no_jobs_until_it_is_told_to_go_on(shop, pool):
     assert third.result(30) == 3
 
 
+@pytest.mark.full
 def test_a_worker_without_a_parent_is_quiet_after_its_next_report(client: Client, monkeypatch):
     monkeypatch.setattr(presence, "PERIOD", 0.02)
     settings, table = WorkerSettings(("q",), pool="serial").checked(), LeaseTable()
@@ -93,6 +97,7 @@ def test_a_store_that_is_away_makes_nobody_quiet(url: str, namespace: str):
     assert reported(gate, WorkerSettings(("q",))) == ([{}], False)
 
 
+@pytest.mark.full
 def test_more_queues_than_a_fact_has_room_for_are_cut(client: Client):
     queues = tuple(f"queue-{n:04}-{'é' * 20}" for n in range(500))
     assert reported(client, WorkerSettings(queues)) == ([{"w": False}], True)

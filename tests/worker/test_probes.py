@@ -42,6 +42,7 @@ def why_not(port):
     return json.loads(body)["why"] if status == 503 else []
 
 
+@pytest.mark.full
 def test_a_worker_says_whether_it_lives_and_takes_jobs(shop, pool):
     port = free_port()
     worker = shop.start(pool, "--health-port", str(port), "--name", "bee")
@@ -66,6 +67,7 @@ def listens(host, port):
         return probe.connect_ex((host, port)) == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("flags", "elsewhere"), [((), False), (("--health-host", "0.0.0.0"), True)])
 def test_probes_are_answered_on_the_loopback_address_unless_told_otherwise(shop, flags, elsewhere):
     port = free_port()
@@ -75,6 +77,7 @@ def test_probes_are_answered_on_the_loopback_address_unless_told_otherwise(shop,
     assert listens("127.0.0.2", port) is elsewhere
 
 
+@pytest.mark.full
 def test_a_worker_without_its_store_lives_and_takes_no_jobs(shop, namespace):
     port = free_port()
     with ScratchStore() as store, Client(store.url, namespace=namespace):
@@ -87,6 +90,7 @@ def test_a_worker_without_its_store_lives_and_takes_no_jobs(shop, namespace):
         until(lambda: ready(port), "it is ready again")
 
 
+@pytest.mark.full
 def test_a_port_that_is_taken_is_said_before_anything_is_forked(shop, pool):
     with socket.create_server(("", 0)) as server:
         port = server.getsockname()[1]
@@ -96,6 +100,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_forked(shop, pool):
     assert "started as" not in worker.said()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("host", "why"),
     [
@@ -123,6 +128,7 @@ def port():
         yield port
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("request_", "status"),
     [
@@ -146,6 +152,7 @@ def test_whatever_is_asked_is_answered(port, request_, status):
     assert len(body) == (3_000_000 if whole else 0)
 
 
+@pytest.mark.full
 def test_clients_that_say_nothing_or_read_nothing_keep_nobody_from_an_answer(port):
     with ExitStack() as stack:
         for number in range(MOST_CLIENTS * 3):
@@ -163,6 +170,7 @@ def test_an_answer_says_how_long_it_is_and_is_kept_by_nobody():
     assert said.endswith("\r\n\r\n{}")
 
 
+@pytest.mark.full
 def test_clients_that_take_too_long_are_dropped(monkeypatch):
     monkeypatch.setattr("holdfast.work.observe.http.PATIENCE", 0.05)
     web, port = HttpThread(), free_port()

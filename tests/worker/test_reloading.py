@@ -29,6 +29,7 @@ def ask(shop):
     return shop.client.result_of(jid, 30)
 
 
+@pytest.mark.full
 def test_new_code_is_performed_by_a_new_worker_and_mistakes_wait_until_they_are_mended(shop):
     """One worker's life: two edits, one of them broken, a job under way at a third, and its end."""
     (shop.here / "speech.py").write_text(JOB)
@@ -61,6 +62,7 @@ def test_new_code_is_performed_by_a_new_worker_and_mistakes_wait_until_they_are_
     assert not process_lives(below)
 
 
+@pytest.mark.full
 def test_a_worker_that_cannot_start_waits_for_the_code_to_change(shop):
     hook = shop.here / "hook.py"
     hook.write_text("def go(): raise RuntimeError('not yet')")
@@ -77,6 +79,7 @@ def children_of(pid):
         return [int(child) for child in file.read().split()]
 
 
+@pytest.mark.full
 def test_nothing_outlives_a_parent_that_was_killed(shop):
     worker = shop.start("process", "--reload")
     assert shop.chores.add.put(1).result(30) == 2
@@ -88,6 +91,7 @@ def test_nothing_outlives_a_parent_that_was_killed(shop):
     until(lambda: not any(map(process_lives, [below, *started])), "the worker and its children end too")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("flags", "code"), [(("--drain", "-q", "q"), 0), ((), 2)])
 def test_a_worker_that_ends_for_good_ends_both(shop, flags, code):
     words = [
@@ -131,6 +135,7 @@ def test_changes_are_told_once_and_when_they_stand_still(tmp_path):
     assert changes(watch) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "place",
     [
@@ -152,6 +157,7 @@ def test_what_is_no_code_of_the_users_is_not_watched(tmp_path, place):
     assert changes(watch) == []
 
 
+@pytest.mark.full
 def test_a_tree_too_large_is_watched_in_part_and_says_so(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(worker_reload, "MOST_FILES", 2)
     for name in "abc":
@@ -160,6 +166,7 @@ def test_a_tree_too_large_is_watched_in_part_and_says_so(tmp_path, monkeypatch, 
     assert "only the first 2" in caplog.text
 
 
+@pytest.mark.full
 def test_a_mistake_is_told_with_its_line_and_what_is_gone_is_none(tmp_path):
     (tmp_path / "good.py").write_text("x = 1 is 1")
     (tmp_path / "bad.py").write_text("x = 1\ny = (")

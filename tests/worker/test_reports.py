@@ -47,6 +47,7 @@ def own(shop, monkeypatch):
             yield store, client
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["report", "areport"])
 def test_reports_to_a_full_store_are_dropped_and_the_job_completes(shop, pool, own, name):
     store, client = own

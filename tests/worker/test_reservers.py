@@ -46,6 +46,7 @@ def taken(reserver):
     return names
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("kind", "sequence"), [(Ordered, ORDERED), (RoundRobin, IN_TURNS)])
 def test_a_reserver_takes_the_jobs_of_the_page_in_the_order_of_the_page(client, kind, sequence):
     fill(client)
@@ -55,6 +56,7 @@ def test_a_reserver_takes_the_jobs_of_the_page_in_the_order_of_the_page(client, 
     assert [queue.name for queue in reserver.queues] == ["C", "B", "A"]
 
 
+@pytest.mark.full
 def test_a_reserver_of_ones_own_may_put_another_reserve_or_another_order_in_place(shop, monkeypatch):
     class Choosy(Ordered):
         def reserve(self):
@@ -87,6 +89,7 @@ def test_descriptions_name_the_queues_and_the_rule():
     assert Delegating([Ordered(names)]).description == "Delegating Reserver"
 
 
+@pytest.mark.full
 def test_round_robin_goes_on_after_the_queue_that_was_tried_last(client):
     reserver = RoundRobin([client.queues[name] for name in "ABC"])
     client.queues["B"].put("K", {})
@@ -96,6 +99,7 @@ def test_round_robin_goes_on_after_the_queue_that_was_tried_last(client):
     assert taken(reserver) == ["C", "A", "B"]
 
 
+@pytest.mark.full
 def test_a_queue_behind_an_empty_one_does_not_get_two_turns():
     reserver, left = RoundRobin(["a", "b", "c"]), Counter(a=90, c=90)
     taken = []
@@ -107,6 +111,7 @@ def test_a_queue_behind_an_empty_one_does_not_get_two_turns():
     assert Counter(taken) == {"a": 30, "c": 30}
 
 
+@pytest.mark.full
 def test_a_circle_goes_on_where_it_was_when_queues_come_and_go():
     reserver = RoundRobin(["a"])
     reserver.took("b")
@@ -115,6 +120,7 @@ def test_a_circle_goes_on_where_it_was_when_queues_come_and_go():
     assert list(reserver.order(())) == []
 
 
+@pytest.mark.full
 def test_a_shuffled_circle_is_a_copy_that_each_process_shuffles_anew():
     names = [f"q{number}" for number in range(40)]
     given = list(names)
@@ -130,6 +136,7 @@ def test_a_shuffled_circle_is_a_copy_that_each_process_shuffles_anew():
     assert reserver.description != told
 
 
+@pytest.mark.full
 def test_delegating_asks_one_after_the_other_and_its_queues_are_the_union(client):
     fill(client)
     a, b, c = (client.queues[name] for name in "ABC")
@@ -141,6 +148,7 @@ def test_delegating_asks_one_after_the_other_and_its_queues_are_the_union(client
     assert list(reserver.order(("B", "C", "A"))) == ["B", "A", "C"]
 
 
+@pytest.mark.full
 def test_queues_that_are_no_list_are_gone_through_each_time(client):
     class Growing:
         names = ["A"]
@@ -156,6 +164,7 @@ def test_queues_that_are_no_list_are_gone_through_each_time(client):
     assert reserver.description == "C, A (ordered)"
 
 
+@pytest.mark.full
 def test_what_is_no_reserver_and_no_queue_is_refused():
     with pytest.raises(UsageError, match="queues must be a list"):
         Ordered("a")
@@ -176,6 +185,7 @@ def said(shop):
     return [line.partition(" ")[2] for line in shop.notes("say")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("kind", "sequence"), [("ordered", ORDERED), ("round-robin", IN_TURNS)])
 def test_a_worker_with_one_seat_takes_jobs_in_the_order_of_the_page(shop, kind, sequence):
     queues = [word for name in "CBA" for word in ("-q", name)]
@@ -184,6 +194,7 @@ def test_a_worker_with_one_seat_takes_jobs_in_the_order_of_the_page(shop, kind, 
     assert said(shop) == sequence
 
 
+@pytest.mark.full
 def test_a_worker_of_every_pool_serves_its_queues_in_turns(shop, pool):
     queues = [word for name in "CBA" for word in ("-q", name)]
     worker = shop.start(pool, *queues, "--reserver", "shuffled-round-robin", "--drain")
@@ -191,6 +202,7 @@ def test_a_worker_of_every_pool_serves_its_queues_in_turns(shop, pool):
     assert Counter(said(shop)) == SIZES
 
 
+@pytest.mark.full
 def test_many_seats_are_shared_among_queues_that_take_turns():
     shard = Shard.__new__(Shard)
     names = ("a", "b", "c")
@@ -213,6 +225,7 @@ class _Facts:
         self.queue = queue
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio", "thread"])
 def test_an_idle_worker_with_turns_is_woken_by_each_of_its_queues(shop, pool):
     queues = [word for name in "CBA" for word in ("-q", name)]
@@ -223,6 +236,7 @@ def test_an_idle_worker_with_turns_is_woken_by_each_of_its_queues(shop, pool):
         until(lambda number=number: len(said(shop)) == number, f"{name} rang")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["asyncio", "thread"])
 def test_seats_of_one_process_are_shared_by_queues_that_take_turns(shop, pool):
     names = ["D", "E", "F"]

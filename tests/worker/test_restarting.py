@@ -33,6 +33,7 @@ def began(shop, name):
     until(lambda: shop.notes(f"begin {name}"), f"{name} began")
 
 
+@pytest.mark.full
 def test_hup_replaces_idle_and_busy_children_one_at_a_time_by_others_with_new_code(shop, forking_pool):
     write_code(shop, "old")
     worker = shop.start(forking_pool, "--name", "bee", workers=3)
@@ -73,6 +74,7 @@ def test_a_serial_worker_shows_where_it_is_at_hup_and_goes_on(shop):
     assert handle.result(30) == "a"
 
 
+@pytest.mark.full
 def test_a_handler_for_hup_is_called_in_place_of_the_stack_and_may_fail(shop):
     worker = shop.run_code(
         """
@@ -97,6 +99,7 @@ def test_a_handler_for_hup_is_called_in_place_of_the_stack_and_may_fail(shop):
     assert "at SIGHUP" not in worker.said()
 
 
+@pytest.mark.full
 def test_children_with_new_code_that_cannot_start_leave_the_others_at_work(shop):
     (shop.here / "hooks.py").write_text("import os, pathlib\n")
     worker = shop.start_supervisor(
@@ -172,6 +175,7 @@ def restart(worker, workers=1):
     until(lambda: len(started(worker) - before) == workers, "the children are replaced")
 
 
+@pytest.mark.full
 def test_hup_replaces_all_of_the_imported_code(shop, forking_pool):
     worker = start_desk(shop, forking_pool)
     # Before a child has run anything.
@@ -195,6 +199,7 @@ def test_hup_replaces_all_of_the_imported_code(shop, forking_pool):
     assert worker.wait() == 0
 
 
+@pytest.mark.full
 def test_an_imported_file_that_changed_before_its_first_job_is_loaded_again(shop, pool):
     write_desk(shop, "old")
     worker = shop.start(pool, *UNIT)
@@ -203,6 +208,7 @@ def test_an_imported_file_that_changed_before_its_first_job_is_loaded_again(shop
     assert say(shop)[0] == "new"
 
 
+@pytest.mark.full
 def test_children_load_new_code_themselves_when_the_process_that_had_it_was_killed(shop, forking_pool):
     worker = start_desk(shop, forking_pool)
     assert say(shop) == ["old", "old"]
@@ -218,6 +224,7 @@ def test_children_load_new_code_themselves_when_the_process_that_had_it_was_kill
     assert say(shop) == ["new", "new"]
 
 
+@pytest.mark.full
 def test_where_no_process_can_adopt_orphans_each_child_loads_the_code(shop):
     write_desk(shop, "old")
     worker = shop.run_code(
@@ -238,6 +245,7 @@ def test_where_no_process_can_adopt_orphans_each_child_loads_the_code(shop):
     assert worker.wait() == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
@@ -259,6 +267,7 @@ def test_hup_survives_code_that_ends_its_process(shop, line, cause):
     assert say(shop) == ["new", "new"]
 
 
+@pytest.mark.full
 def test_hup_and_term_end_the_loading_of_code_that_hangs(shop):
     worker = start_desk(shop, "process")
     (shop.here / "phrases.py").write_text("import chores\nchores.note('hangs')\nchores.wait_for('never')")
@@ -274,6 +283,7 @@ def test_hup_and_term_end_the_loading_of_code_that_hangs(shop):
     assert not any(map(process_lives, loaders))
 
 
+@pytest.mark.full
 def test_hup_names_settings_that_the_new_code_changes_and_refuses_wrong_ones(shop):
     (shop.here / "hook.py").write_text("def go(): pass\n")
     worker = start_desk(shop, "process", "--setup", "hook:go")

@@ -32,6 +32,7 @@ def begun(shop, name):
     return len(shop.notes(f"begin {name}"))
 
 
+@pytest.mark.full
 def test_a_worker_goes_on_with_the_jobs_that_one_of_its_name_held(shop, pool):
     first = shop.start(pool, "--name", "crew", workers=2)
     jids = {name: shop.chores.block.put(name).jid for name in ("a", "b")}
@@ -49,6 +50,7 @@ def test_a_worker_goes_on_with_the_jobs_that_one_of_its_name_held(shop, pool):
         assert f"resuming job {jid}" in second.said()
 
 
+@pytest.mark.full
 def test_the_child_that_replaces_one_that_died_of_a_resumed_job_does_not_resume(shop):
     Path(shop.here, "stubborn.py").write_text(STUBBORN)
     first = shop.start("process", "--name", "crew")
@@ -61,6 +63,7 @@ def test_the_child_that_replaces_one_that_died_of_a_resumed_job_does_not_resume(
     assert shop.job(jid).attempts == 2
 
 
+@pytest.mark.full
 def test_resuming_beside_a_living_worker_of_that_name_or_without_a_name_is_refused(shop):
     first = shop.start("process", "--name", "crew")
     until(lambda: "crew-0" in shop.client.workers, "it is known")
@@ -83,6 +86,7 @@ def test_jobs_are_divided_into_groups_whose_sizes_differ_by_at_most_one():
             assert sorted(number for group in groups for number in group) == list(range(size))
 
 
+@pytest.mark.full
 def test_resumable_are_the_jobs_of_all_slots_of_that_name_in_the_queues_that_are_served(client):
     for queue in ("a", "b"):
         client.queues[queue].put_many([("K", {})] * 4)
@@ -97,6 +101,7 @@ def test_resumable_are_the_jobs_of_all_slots_of_that_name_in_the_queues_that_are
     assert len(resumable(client, "crew", {"a", "b"}.__contains__)) == len(found) + 1
 
 
+@pytest.mark.full
 def test_what_was_lost_meanwhile_is_left_out_with_a_line(client, caplog):
     queue = client.queues["q"]
     kept, lost = queue.put("K", {}), queue.put("K", {})
@@ -110,6 +115,7 @@ def test_what_was_lost_meanwhile_is_left_out_with_a_line(client, caplog):
     assert client.jobs[kept].worker_name == "crew-0"
 
 
+@pytest.mark.full
 def test_a_worker_of_another_machine_is_alive_if_it_gives_a_sign(client):
     facts = {"pid": "17", "host": "elsewhere", "started": "0"}
     client.run(WorkerSeen("crew-0", facts))

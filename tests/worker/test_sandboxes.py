@@ -95,6 +95,7 @@ def left_in(here: Path) -> list[str]:
     ]
 
 
+@pytest.mark.full
 def test_a_job_finds_its_sandbox_empty_and_none_of_its_things_stay(shop, pool, messy):
     worker = shop.start(pool, "-m", "messy", "--workdir", ".")
     base = shop.here / "holdfast-workers"
@@ -126,6 +127,7 @@ def temporary(shop, monkeypatch):
     return shop.here / "temporary" / f"holdfast-workers-{os.geteuid()}"
 
 
+@pytest.mark.full
 def test_functions_work_where_the_worker_was_started_and_leave_nothing_in_the_project(
     shop, pool, messy, temporary
 ):
@@ -145,6 +147,7 @@ def test_functions_work_where_the_worker_was_started_and_leave_nothing_in_the_pr
     assert [path for path in temporary.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.full
 def test_classes_work_in_the_sandbox_of_their_child_with_process_and_fork(shop, pool, messy, temporary):
     shop.start(pool, "-m", "messy")
     jid = shop.q.put("messy.Older", {})
@@ -155,11 +158,13 @@ def test_classes_work_in_the_sandbox_of_their_child_with_process_and_fork(shop, 
     assert messy.litter.put("c").result(30)[1] == str(shop.here)
 
 
+@pytest.mark.full
 def test_with_sandbox_every_child_works_in_its_sandbox(shop, forking_pool, messy, temporary):
     shop.start(forking_pool, "-m", "messy", "--sandbox")
     assert messy.litter.put("a").result(30)[1] == f"{temporary}/sandbox-0"
 
 
+@pytest.mark.full
 def test_a_workdir_that_vanishes_is_said_once_and_jobs_go_on(shop, messy):
     (shop.here / "gone").mkdir()
     worker = shop.start("process", "-m", "messy", "--workdir", "gone")
@@ -173,6 +178,7 @@ def test_a_workdir_that_vanishes_is_said_once_and_jobs_go_on(shop, messy):
     assert "Traceback" not in worker.said()
 
 
+@pytest.mark.full
 def test_a_sandbox_is_never_a_directory_of_somebody_else(tmp_path):
     base = tmp_path / "holdfast-workers"
     (tmp_path / "victim" / "kept").mkdir(parents=True)
@@ -200,6 +206,7 @@ def test_a_sandbox_is_never_a_directory_of_somebody_else(tmp_path):
             check_base(other)
 
 
+@pytest.mark.full
 def test_what_a_killed_child_left_is_gone_before_its_successor_works_in_the_same_place(shop, pool, messy):
     if pool == "serial":
         pytest.skip("nobody replaces it")
@@ -213,6 +220,7 @@ def test_what_a_killed_child_left_is_gone_before_its_successor_works_in_the_same
     assert left_in(shop.here) == []
 
 
+@pytest.mark.full
 def test_a_worker_that_is_killed_with_its_jobs_leaves_no_sandbox_behind_once_there_is_another(shop, messy):
     worker = shop.start("process", "-m", "messy", "--workdir", ".", "--term-timeout", "0", workers=2)
     messy.hang.put("a")
@@ -226,6 +234,7 @@ def test_a_worker_that_is_killed_with_its_jobs_leaves_no_sandbox_behind_once_the
     second.wait()
 
 
+@pytest.mark.full
 def test_a_worker_whose_children_must_be_killed_at_its_end_leaves_their_sandboxes_empty(shop, messy):
     other = shop.start("process", "-m", "messy", "--workdir", ".")
     messy.hang.put("other")
@@ -242,6 +251,7 @@ def test_a_worker_whose_children_must_be_killed_at_its_end_leaves_their_sandboxe
     assert other.process.poll() is None
 
 
+@pytest.mark.full
 def test_what_a_job_forked_does_not_keep_the_sandbox_from_others(tmp_path):
     sandbox = claimed(tmp_path / "sandbox-0")
     ours, theirs = os.pipe()
@@ -260,6 +270,7 @@ def test_what_a_job_forked_does_not_keep_the_sandbox_from_others(tmp_path):
     os.waitpid(pid, 0)
 
 
+@pytest.mark.full
 def test_two_workers_in_one_directory_do_not_empty_each_others_sandboxes(shop, messy):
     shop.start("process", "-m", "messy", "--workdir", ".")
     shop.start("process", "-m", "messy", "--workdir", ".")
@@ -271,6 +282,7 @@ def test_two_workers_in_one_directory_do_not_empty_each_others_sandboxes(shop, m
     assert sorted(handle.result(30) for handle in handles) == [f"{base}/sandbox-0", f"{base}/sandbox-0.1"]
 
 
+@pytest.mark.full
 def test_a_worker_says_at_once_that_it_cannot_make_sandboxes(shop):
     (shop.here / "holdfast-workers").write_text("in the way")
     worker = shop.start("process", "--workdir", ".")
@@ -288,6 +300,7 @@ def test_a_worker_says_at_once_that_it_cannot_make_sandboxes(shop):
     assert "started as" not in worker.said()
 
 
+@pytest.mark.full
 def test_cleaning_removes_everything_in_a_directory_but_nothing_that_links_lead_to(tmp_path):
     outside, inside = tmp_path / "outside", tmp_path / "inside"
     (outside / "kept").mkdir(parents=True)
@@ -302,6 +315,7 @@ def test_cleaning_removes_everything_in_a_directory_but_nothing_that_links_lead_
     assert (outside / "kept").is_dir()
 
 
+@pytest.mark.full
 def test_what_a_job_has_protected_is_removed_too():
     with TemporaryDirectory() as directory:  # others cannot look into that of the test
         base, inside = Path(directory), Path(directory, "inside")
@@ -320,6 +334,7 @@ def test_what_a_job_has_protected_is_removed_too():
             assert base.stat().st_mode & 0o777 == 0o755
 
 
+@pytest.mark.full
 def test_a_job_cannot_pass_its_sandbox_off_as_empty(tmp_path):
     sandbox = Sandbox(tmp_path / "box" / "sandbox-0", PrivateDirectory(tmp_path / "box"))
     for _ in range(200):
@@ -356,6 +371,7 @@ def tidy_as_nobody(inside):
     assert os.waitpid(pid, 0)[1] == 0
 
 
+@pytest.mark.full
 def test_a_sandbox_as_a_block_is_made_emptied_before_and_after_and_stays(tmp_path):
     there = tmp_path / "a" / "b"
     there.mkdir(parents=True)
@@ -377,6 +393,7 @@ def test_a_sandbox_as_a_block_is_made_emptied_before_and_after_and_stays(tmp_pat
         pass
 
 
+@pytest.mark.full
 def test_a_clean_sandbox_is_not_looked_into_again_until_something_changes_it(tmp_path, monkeypatch):
     sandbox = Sandbox(tmp_path / "s")
     until(lambda: sandbox.tidy() or sandbox._emptied_at, "the tick has passed in which it was made")
@@ -403,6 +420,7 @@ def test_directories_are_lent_to_one_at_a_time(tmp_path):
     assert (again.path, os.listdir(again.path)) == (one.path, [])
 
 
+@pytest.mark.full
 def test_a_claimed_sandbox_stays_so_when_a_job_replaces_it_or_closes_what_it_did_not_open(tmp_path):
     sandbox = claimed(tmp_path / "sandbox-0")
     there = Path(sandbox.path)

@@ -65,6 +65,7 @@ def endpoint() -> Iterator[Endpoint]:
     made.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("pool", "flags"), [("fork", ()), ("process", ("--max-jobs", "1")), ("thread", ())])
 def test_what_a_job_raises_is_reported_before_its_process_ends(
     shop: Any, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, pool: str, flags: tuple[str, ...]

@@ -32,6 +32,7 @@ def title(pid):
         return file.read()
 
 
+@pytest.mark.full
 def test_a_message_that_is_none_is_logged_and_ignored(shop):
     workers = [shop.start(pool, "--name", pool) for pool in ("process", "serial")]
     assert shop.chores.add.put(1).result(30) == 2
@@ -51,6 +52,7 @@ def test_a_message_that_is_none_is_logged_and_ignored(shop):
     assert all(worker.process.poll() is None for worker in workers)
 
 
+@pytest.mark.full
 def test_a_child_says_where_it_is_and_works_on(shop, forking_pool):
     worker = shop.start(forking_pool)
     handle = shop.chores.hog.put("a")
@@ -69,6 +71,7 @@ def test_a_child_says_where_it_is_and_works_on(shop, forking_pool):
     assert "waits here" not in worker.said()
 
 
+@pytest.mark.full
 def test_a_child_told_to_quit_finishes_its_job_and_is_replaced(shop, forking_pool):
     worker = shop.start(forking_pool)
     handle = shop.chores.block.put("a")
@@ -82,6 +85,7 @@ def test_a_child_told_to_quit_finishes_its_job_and_is_replaced(shop, forking_poo
     assert shop.chores.add.put(1).result(30) == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("pool", "number"), [("process", signal.SIGTERM), ("process", signal.SIGINT), ("asyncio", signal.SIGTERM)]
 )
@@ -103,6 +107,7 @@ def test_a_child_that_gets_term_finishes_its_job_and_one_that_gets_int_goes_on(s
     assert len(shop.notes("begin a")) == 1
 
 
+@pytest.mark.full
 def test_the_console_sees_what_the_interrupted_code_sees_and_goes_on_when_it_is_left(shop):
     reader, writer = os.pipe()
     worker = shop.start("process", "--debugger", stdin=reader)
@@ -126,6 +131,7 @@ def test_the_console_sees_what_the_interrupted_code_sees_and_goes_on_when_it_is_
     assert worker.children() == [child]
 
 
+@pytest.mark.full
 def test_the_console_opens_by_itself_at_a_terminal_only(shop):
     screen, terminal = pty.openpty()
     worker = shop.start("asyncio", stdin=terminal)
@@ -141,6 +147,7 @@ def test_the_console_opens_by_itself_at_a_terminal_only(shop):
     os.close(terminal)
 
 
+@pytest.mark.full
 def test_a_worker_without_children_pauses_after_its_job_until_cont(shop):
     worker = shop.start("serial", "--interval", "60")
     first = shop.chores.hog.put("a")
@@ -166,6 +173,7 @@ def test_a_worker_without_children_pauses_after_its_job_until_cont(shop):
     assert worker.wait(30) == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
 def test_signals_to_a_worker_that_has_not_begun_yet_stop_it_in_order_or_are_not_for_it(shop, number):
     with (shop.here / "chores.py").open("a") as file:
@@ -180,6 +188,7 @@ def test_signals_to_a_worker_that_has_not_begun_yet_stop_it_in_order_or_are_not_
     assert "Traceback" not in worker.said()
 
 
+@pytest.mark.full
 def test_signals_to_a_child_that_is_not_at_work_yet_end_it_in_order_or_show_where_it_is(shop):
     worker = shop.start_supervisor(
         """
@@ -217,6 +226,7 @@ def drop() -> str:
 """
 
 
+@pytest.mark.full
 def test_an_order_to_end_that_is_heard_where_no_exception_gets_through_ends_the_worker_after_its_job(shop):
     with (shop.here / "chores.py").open("a") as file:
         file.write(DESTRUCTOR)
@@ -229,6 +239,7 @@ def test_an_order_to_end_that_is_heard_where_no_exception_gets_through_ends_the_
     assert "Exception ignored in" in worker.said()
 
 
+@pytest.mark.full
 def test_an_order_to_unwind_within_a_fork_is_obeyed_after_it():
     terminate, passed = terminator(), []
 
@@ -251,6 +262,7 @@ def test_orders_to_unwind_that_come_together_are_one():
     terminate(UNWIND, None)  # it would cut off what the first one set going
 
 
+@pytest.mark.full
 def test_no_signal_for_the_main_thread_is_delivered_to_one_that_was_started_beside_it():
     before, found = signal.pthread_sigmask(signal.SIG_BLOCK, ()), []
     thread = threading.Thread(target=lambda: found.append(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
@@ -279,6 +291,7 @@ forked._fork = struck
 """
 
 
+@pytest.mark.full
 def test_an_order_to_unwind_that_comes_while_a_job_is_forked_reaches_its_process(shop):
     (shop.here / "struck_fork.py").write_text(STRUCK)
     worker = shop.start("fork", "--import", "struck_fork")

@@ -26,6 +26,7 @@ class Around:
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("flags", "cause"),
     [
@@ -52,6 +53,7 @@ def test_a_worker_whose_code_cannot_be_loaded_ends_with_1_and_takes_nothing(shop
     assert [shop.state(handle.jid) for handle in handles] == ["waiting"] * 5
 
 
+@pytest.mark.full
 def test_the_error_of_a_failed_import_shows_the_frames_of_the_user_and_no_others(shop, pool):
     (shop.here / "broken.py").write_text(BROKEN)
     worker = shop.start(pool, "--import", "broken")
@@ -61,6 +63,7 @@ def test_the_error_of_a_failed_import_shows_the_frames_of_the_user_and_no_others
     assert all(f'{shop.here}{os.sep}broken.py"' in frame for frame in frames)
 
 
+@pytest.mark.full
 def test_a_worker_class_whose_imports_fail_takes_nothing(shop):
     (shop.here / "broken.py").write_text(BROKEN)
     handle = shop.chores.add.put(1)
@@ -74,6 +77,7 @@ def test_a_worker_class_whose_imports_fail_takes_nothing(shop):
     assert shop.job(handle.jid).attempts == 0
 
 
+@pytest.mark.full
 def test_hup_replaces_nobody_while_the_code_cannot_be_loaded(shop, forking_pool):
     (shop.here / "extras.py").write_text("")
     port = free_port()
@@ -115,6 +119,7 @@ def test_code_that_another_worker_of_the_same_program_could_not_load_is_no_obsta
     until(lambda: ready(port), "it is ready")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "serial"])
 def test_reload_keeps_the_old_worker_while_the_code_cannot_be_loaded(shop, pool):
     (shop.here / "extras.py").write_text("")

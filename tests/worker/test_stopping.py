@@ -31,6 +31,7 @@ def lose_twice(shop, handle):
         assert shop.client.run(Expire([lease])) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_term_and_int_stop_at_once_and_give_the_job_back(shop, pool, number):
     worker = shop.start(pool)
@@ -66,6 +67,7 @@ Surroundings.close = close_slowly
 """
 
 
+@pytest.mark.full
 def test_an_order_to_unwind_that_comes_after_the_last_job_cuts_nothing_off(shop):
     (shop.here / "slow_end.py").write_text(SLOW_END)
     worker = shop.start("serial", "-m", "slow_end", "--shutdown-timeout", "1")
@@ -107,6 +109,7 @@ async def callback() -> None:
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("of_one", ["process", "fork"])
 def test_an_async_job_unwinds_when_the_order_to_end_comes_between_two_of_its_steps(shop, of_one):
     """There asyncio logs what a signal handler raises, and goes on."""
@@ -119,6 +122,7 @@ def test_an_async_job_unwinds_when_the_order_to_end_comes_between_two_of_its_ste
     assert "Traceback" not in worker.said()
 
 
+@pytest.mark.full
 def test_a_signal_to_the_whole_group_unwinds_each_job_and_requeues_it(shop, pool, interrupt):
     worker = shop.start(pool, leads=True, stdin=interrupt.stdin)
     handle = shop.chores.careful.put("a")
@@ -144,6 +148,7 @@ def test_a_job_that_has_just_begun_unwinds_when_the_whole_group_is_told_to_stop(
         assert len(shop.notes("unwound")) == number
 
 
+@pytest.mark.full
 def test_a_signal_to_the_whole_group_breaks_off_nothing_within_the_shutdown_timeout(shop, pool, interrupt):
     worker = shop.start(
         pool, "--shutdown-timeout", "60", "--concurrency", "1", leads=True, stdin=interrupt.stdin
@@ -162,6 +167,7 @@ def test_a_signal_to_the_whole_group_breaks_off_nothing_within_the_shutdown_time
     assert shop.job(first.jid).attempts == 1
 
 
+@pytest.mark.full
 def test_jobs_that_take_longer_than_the_shutdown_timeout_unwind_and_are_requeued(shop, pool):
     worker = shop.start(pool, "--shutdown-timeout", "0.5")
     handle = shop.chores.careful.put("a")
@@ -173,6 +179,7 @@ def test_jobs_that_take_longer_than_the_shutdown_timeout_unwind_and_are_requeued
     assert given_back(shop, handle)
 
 
+@pytest.mark.full
 def test_a_second_signal_does_not_wait_for_the_shutdown_timeout(shop, pool):
     worker = shop.start(pool, "--shutdown-timeout", "3600")
     handle = shop.chores.careful.put("a")
@@ -187,6 +194,7 @@ def test_a_second_signal_does_not_wait_for_the_shutdown_timeout(shop, pool):
     assert given_back(shop, handle)
 
 
+@pytest.mark.full
 def test_a_job_without_retries_outlives_any_number_of_stops(shop, pool):
     jid = shop.q.put("chores.careful", {"args": ["a"]}, retries=0)
     for number in range(1, 4):
@@ -202,6 +210,7 @@ def test_a_job_without_retries_outlives_any_number_of_stops(shop, pool):
     assert "alone" not in worker.said()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["asyncio", "fork", "gevent", "serial", "thread"])
 def test_a_job_that_is_performed_alone_unwinds_too(shop, pool):
     handle = shop.chores.careful.put("a")
@@ -216,6 +225,7 @@ def test_a_job_that_is_performed_alone_unwinds_too(shop, pool):
     assert (job.state, job.losses) == ("waiting", 2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["asyncio", "fork", "thread"])
 def test_programs_of_a_job_that_is_performed_alone_end_when_it_unwinds(shop, pool):
     handle = shop.chores.start_program.put("a")
@@ -228,6 +238,7 @@ def test_programs_of_a_job_that_is_performed_alone_end_when_it_unwinds(shop, poo
     until(lambda: not process_lives(pid) and not process_lives(program), "both have ended")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("setting", ["x", "-1", "nan"])
 def test_a_shutdown_timeout_that_is_no_number_of_seconds_is_refused_in_one_sentence(shop, setting):
     worker = shop.start("process", "--shutdown-timeout", setting)
@@ -261,6 +272,7 @@ def restart_under_load(shop, times):
     assert all(job.facts.remaining == job.facts.retries for job in jobs)
 
 
+@pytest.mark.full
 def test_rolling_restarts_under_load_cost_no_job_anything(shop):
     restart_under_load(shop, 4)
 
@@ -270,6 +282,7 @@ def test_a_hundred_rolling_restarts_under_load_cost_no_job_anything(shop):
     restart_under_load(shop, 100)
 
 
+@pytest.mark.full
 def test_being_told_to_stop_again_and_again_gives_the_job_back_all_the_same(shop, pool):
     worker = shop.start(pool)
     handle = shop.chores.block.put("a")
@@ -280,6 +293,7 @@ def test_being_told_to_stop_again_and_again_gives_the_job_back_all_the_same(shop
     assert given_back(shop, handle)
 
 
+@pytest.mark.full
 def test_quit_finishes_what_is_under_way_and_takes_nothing_more(shop, pool):
     worker = shop.start(pool, "--concurrency", "1")
     first, second = shop.chores.block.put("a"), shop.chores.block.put("b")
@@ -303,6 +317,7 @@ def test_an_idle_worker_stops_at_once(shop, pool):
     assert worker.wait(30) == 0
 
 
+@pytest.mark.full
 def test_a_second_signal_ends_what_a_polite_one_waits_for(shop):
     worker = shop.start("process")
     handle = shop.chores.hog.put("a")
@@ -314,6 +329,7 @@ def test_a_second_signal_ends_what_a_polite_one_waits_for(shop):
     assert given_back(shop, handle)
 
 
+@pytest.mark.full
 def test_a_second_signal_after_a_polite_one_does_not_wait_for_the_shutdown_timeout(shop):
     worker = shop.start("process", "--shutdown-timeout", "3600")
     handle = shop.chores.careful.put("a")
@@ -328,6 +344,7 @@ def test_a_second_signal_after_a_polite_one_does_not_wait_for_the_shutdown_timeo
     assert given_back(shop, handle)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_a_child_that_does_not_end_is_killed_after_the_term_timeout(shop, pool):
     worker = shop.start(pool, "--term-timeout", "0.3")
@@ -355,6 +372,7 @@ def cling():
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "serial"])
 def test_a_job_that_does_not_unwind_is_cut_off_after_the_term_timeout_and_requeued(shop, pool):
     (shop.here / "clinging.py").write_text(CLINGING)
@@ -367,6 +385,7 @@ def test_a_job_that_does_not_unwind_is_cut_off_after_the_term_timeout_and_requeu
     assert (job.state, job.losses, job.facts.remaining) == ("waiting", 0, job.facts.retries)
 
 
+@pytest.mark.full
 def test_usr1_kills_the_children_and_goes_on_with_others(shop, forking_pool):
     worker = shop.start(forking_pool, workers=2)
     handle = shop.chores.hog.put("a")
@@ -379,6 +398,7 @@ def test_usr1_kills_the_children_and_goes_on_with_others(shop, forking_pool):
     until(lambda: len(worker.children()) == 2 and not before & set(worker.children()), "both were replaced")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio", "thread", "gevent"])
 def test_usr2_pauses_and_cont_goes_on(shop, pool):
     worker = shop.start(pool, "--concurrency", "1", workers=2)

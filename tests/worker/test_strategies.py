@@ -21,6 +21,7 @@ def test_the_public_names_of_reservers_are_these():
     }  # fmt: skip
 
 
+@pytest.mark.full
 def test_shuffled_yields_a_fresh_order_each_time():
     numbers = list(range(50))
     shuffled = ordering.shuffled(numbers)
@@ -30,6 +31,7 @@ def test_shuffled_yields_a_fresh_order_each_time():
     assert numbers == list(range(50))
 
 
+@pytest.mark.full
 def test_sampled_yields_some_others_each_time():
     sampled = ordering.sampled(range(1000))
     first, second = list(sampled), list(sampled)
@@ -45,6 +47,7 @@ def names(queues):
     return sorted(queue.name for queue in queues)
 
 
+@pytest.mark.full
 def test_direct_yields_the_queues_with_work_to_come(client):
     client.queues["waiting"].put("K", {})
     client.queues["scheduled"].put("K", {}, delay=60)
@@ -78,6 +81,7 @@ class Fickle:
         return iter([self.times])
 
 
+@pytest.mark.full
 def test_a_source_in_the_background_is_loaded_at_once_and_again_and_survives_errors(caplog):
     source = Fickle()
     background = sources.Background(source, 0.01)
@@ -96,6 +100,7 @@ def test_a_source_in_the_background_is_loaded_at_once_and_again_and_survives_err
     assert len([record for record in caplog.records if "cannot be had" in record.message]) == 1
 
 
+@pytest.mark.full
 def test_a_source_that_was_not_started_is_asked_without_a_thread_when_what_is_kept_is_old(client):
     """D22: the parent of workers looks at the queues too, and must have no thread while it forks."""
     source, before = Fickle(), threading.active_count()
@@ -110,6 +115,7 @@ def test_a_source_that_was_not_started_is_asked_without_a_thread_when_what_is_ke
     assert threading.active_count() == before
 
 
+@pytest.mark.full
 def test_a_source_in_the_background_goes_on_in_a_forked_process():
     source = Fickle()
     background = sources.Background(source, 0.01)
@@ -128,6 +134,7 @@ def test_a_source_in_the_background_goes_on_in_a_forked_process():
     background.stop()
 
 
+@pytest.mark.full
 def test_the_default_filter_yields_what_matches_in_the_order_of_the_rules(client):
     queues = [client.queues[name] for name in ("low.a", "mid", "top", "other")]
     rules = [QueuePriorityPattern(["top"]), QueuePriorityPattern(["default"]), QueuePriorityPattern(["low*"])]
@@ -136,6 +143,7 @@ def test_the_default_filter_yields_what_matches_in_the_order_of_the_rules(client
     assert [queue.name for queue in filtering.default(queues, ["*", "!mid"])] == ["low.a", "top", "other"]
 
 
+@pytest.mark.full
 def test_a_filter_is_lazy_and_may_ask_the_store_each_time(client):
     asked = []
 

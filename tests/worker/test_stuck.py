@@ -106,6 +106,7 @@ def unhurt(shop, *jids):
     assert {(shop.job(jid).attempts, shop.job(jid).losses) for jid in jids} == {(1, 0)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("pool", "klass"), BLOCKED)
 def test_a_process_that_a_job_blocks_loses_no_lease_and_is_named(stuck, pool, klass):
     port = free_port()
@@ -126,6 +127,7 @@ def test_a_process_that_a_job_blocks_loses_no_lease_and_is_named(stuck, pool, kl
     assert "not recorded" not in worker.said()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("pool", "klass"), [("asyncio", "afreeze_once"), ("gevent", "freeze_once")])
 def test_a_process_that_stays_stuck_is_killed_and_only_the_job_that_blocks_pays(stuck, pool, klass):
     worker = stuck.start(pool, "--import", "stuck", "--stuck-timeout", "2")
@@ -138,6 +140,7 @@ def test_a_process_that_stays_stuck_is_killed_and_only_the_job_that_blocks_pays(
     assert "stuck for" in str(stuck.job(jid).history)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("pool", "klass"), [("asyncio", "afreeze"), ("gevent", "freeze"), ("process", "freeze")]
 )
@@ -183,6 +186,7 @@ def survive_outage(shop, pool, namespace, seconds, children, jobs):
         client.close()
 
 
+@pytest.mark.full
 def test_a_store_that_is_away_for_longer_than_a_lease_stops_no_job(shop, pool, namespace):
     survive_outage(shop, pool, namespace, 4, 1, 1 if pool in ("process", "fork", "serial") else 5)
 

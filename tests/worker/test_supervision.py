@@ -19,6 +19,7 @@ def pauses(worker):
     return [float(found) for found in re.findall(r"it is replaced in ([\d.]+) s", worker.said())]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "fork"])
 def test_a_parent_outlives_all_its_children_again_and_again(shop, pool):
     worker = shop.start(pool, workers=3)
@@ -35,6 +36,7 @@ def test_a_parent_outlives_all_its_children_again_and_again(shop, pool):
     assert worker.process.poll() is None
 
 
+@pytest.mark.full
 def test_children_that_die_young_are_replaced_later_and_later(shop):
     worker = shop.start_supervisor(
         """
@@ -52,6 +54,7 @@ Supervisor(settings, store, body).run()
     assert shop.chores.add.put(1).result(30) == 2
 
 
+@pytest.mark.full
 def test_a_parent_that_cannot_fork_tries_again_and_one_that_fails_leaves_no_child_behind(shop):
     worker = shop.start_supervisor(
         """
@@ -87,6 +90,7 @@ Failing(settings, store, serial.body).run()
     assert worker.said().count("said before any fork") == 1
 
 
+@pytest.mark.full
 def test_a_child_that_is_halted_is_told_of_and_keeps_its_job(shop):
     shop.q.heartbeat = 1
     worker = shop.start("process")
@@ -104,6 +108,7 @@ def test_a_child_that_is_halted_is_told_of_and_keeps_its_job(shop):
     assert shop.job(handle.jid).attempts == 1
 
 
+@pytest.mark.full
 def test_children_start_at_random_moments_of_the_startup_interval_and_their_successors_at_once(shop):
     settings = WorkerSettings(("q",), workers=20, max_startup_interval=100.0).checked()
     family = Children(settings, None, None, None, None, -1, lambda slot, code: False)

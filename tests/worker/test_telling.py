@@ -40,6 +40,7 @@ def test_every_ending_arrives_as_it_was(ending):
     assert said(told) == said(ending)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "told",
     [b"", b"nonsense", write_outcome(Done("j1", 7))[:-3], b"\x92\xa4Evil\x80", b"\x92\xa4Done\x81\xa1x\x01"],

@@ -25,6 +25,7 @@ def shows(pid: int, status: str) -> bool:
     return re.fullmatch(rf"holdfast-{re.escape(VERSION)}: {status} at {moment}", shown(pid)) is not None
 
 
+@pytest.mark.full
 def test_titles_say_what_a_worker_does_just_now(shop, pool):
     worker = shop.start(pool, "-q", "r", workers=2)
     if pool == "serial":
@@ -70,6 +71,7 @@ def statuses(said: list[str]) -> list[str]:
     return [re.sub(r"holdfast-\S+ | at \S+$", "", title) for title in said]
 
 
+@pytest.mark.full
 def test_a_title_is_shown_ten_times_a_second_at_most_and_the_last_word_is_not_lost(said):
     title, begun = Title(), process_state.monotonic()
     for number in range(1000):
@@ -96,6 +98,7 @@ def test_a_title_without_a_thread_says_when_it_is_due(said, monkeypatch):
     assert (statuses(said), title.due()) == (["one", "two"], float("inf"))
 
 
+@pytest.mark.full
 def test_a_new_process_shows_its_own_title_at_once(said):
     title = Title()
     title.show("one")
@@ -104,6 +107,7 @@ def test_a_new_process_shows_its_own_title_at_once(said):
     assert statuses(said) == ["one", "two"]
 
 
+@pytest.mark.full
 def test_a_title_is_one_line_whatever_is_in_it_and_is_given_back():
     before = get_title()
     set_title("y" * 600)
@@ -123,6 +127,7 @@ def test_a_title_is_one_line_whatever_is_in_it_and_is_given_back():
     set_title(before)
 
 
+@pytest.mark.full
 def test_the_thread_that_catches_up_leaves_signals_to_the_main_thread():
     title = Title()
     try:

@@ -86,12 +86,14 @@ def traced(shop: Any) -> Iterator[Any]:
     del sys.modules["traced"]
 
 
+@pytest.mark.full
 def test_a_program_that_does_not_trace_puts_jobs_as_ever(client: Client) -> None:
     assert not is_traced()
     job = client.jobs[client.queues["q"].put("K")]
     assert (job.facts.options, job.facts.flags) == ({}, 0)
 
 
+@pytest.mark.full
 def test_a_put_is_a_span_below_the_current_one_and_travels_with_the_job(
     client: Client, spans: InMemorySpanExporter
 ) -> None:
@@ -110,6 +112,7 @@ def test_a_put_is_a_span_below_the_current_one_and_travels_with_the_job(
     assert (job.priority, job["a"]) == (3, 1)
 
 
+@pytest.mark.full
 def test_an_async_put_is_traced_too_and_vendors_keep_their_state(
     url: str, namespace: str, spans: InMemorySpanExporter
 ) -> None:
@@ -139,6 +142,7 @@ def told(shop: Any) -> dict[str, Any]:
     return {span["name"]: span for span in map(json.loads, lines)}
 
 
+@pytest.mark.full
 def test_each_job_is_a_span_below_its_put_and_what_its_code_does_is_below_that(
     traced: Any, pool: str
 ) -> None:
@@ -173,6 +177,7 @@ def test_each_job_is_a_span_below_its_put_and_what_its_code_does_is_below_that(
     assert spans["perform traced.Gone"]["attributes"]["holdfast.outcome"] == "moved"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["process", "asyncio"])
 def test_what_an_exporter_keeps_back_is_sent_before_a_child_ends(
     traced: Any, pool: str, monkeypatch: pytest.MonkeyPatch

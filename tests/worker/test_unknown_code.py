@@ -35,6 +35,7 @@ def returns(shop, handle):
     return [entry for entry in shop.job(handle.jid).history if entry["what"] == "unknown"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", CAUSES)
 def test_a_job_of_unknown_code_goes_back_at_no_cost_and_is_performed_where_it_is_known(shop, pool, name):
     (shop.here / "typo.py").write_text("no_such_name")
@@ -52,6 +53,7 @@ def test_a_job_of_unknown_code_goes_back_at_no_cost_and_is_performed_where_it_is
     assert handle.result(30) == "boo 0"
 
 
+@pytest.mark.full
 def test_a_name_is_logged_once_and_not_for_each_of_its_jobs(shop, pool):
     handles = put(shop, "ghosts.haunt", 20)
     worker = shop.start(pool, workers=2)
@@ -62,6 +64,7 @@ def test_a_name_is_logged_once_and_not_for_each_of_its_jobs(shop, pool):
     assert "fail in q-ModuleNotFoundError" in line
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "group"),
     [
@@ -92,6 +95,7 @@ def test_a_name_that_leads_to_installed_code_is_refused_at_once(shop):
     until(lambda: returns(shop, handle), "it was given back")
 
 
+@pytest.mark.full
 def test_jobs_of_unknown_classes_fail_at_once(shop, pool):
     jid = shop.q.put("ghosts.Ghost", {})
     worker = shop.start(pool)
@@ -101,6 +105,7 @@ def test_jobs_of_unknown_classes_fail_at_once(shop, pool):
     assert worker.wait(30) == 0
 
 
+@pytest.mark.full
 def test_with_drain_unknown_code_fails_at_once_and_the_command_ends_with_3(shop, pool):
     [handle] = put(shop, "ghosts.haunt", retries=2)
     worker = shop.start(pool, "--drain")
@@ -109,6 +114,7 @@ def test_with_drain_unknown_code_fails_at_once_and_the_command_ends_with_3(shop,
     assert "exits with status 3" in worker.said()
 
 
+@pytest.mark.full
 def test_workers_of_tests_and_of_moved_programs_fail_unknown_code_at_once(shop):
     from holdfast.testing import real
 

@@ -153,6 +153,7 @@ def as_told(value: object) -> object:
     return (type(value), value.isoformat() if is_aware else repr(value))
 
 
+@pytest.mark.full
 def test_arguments_and_results_come_back_as_they_were(shop, values):
     shop.start("thread")
     put = [(value, values.SAME[name].put(value)) for name, value in good(values)]
@@ -167,6 +168,7 @@ def test_arguments_that_would_arrive_as_others_are_refused_at_the_put(shop, valu
     assert shop.q.length() == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "value", [datetime(1890, 1, 1, tzinfo=BERLIN), time(1, tzinfo=ODD), time(1, tzinfo=ALMOST_UTC), nan, inf]
 )
@@ -177,6 +179,7 @@ def test_data_of_a_class_job_that_json_would_change_are_refused_at_the_put(shop,
     assert shop.q.length() == 0
 
 
+@pytest.mark.full
 def test_a_result_that_json_would_change_fails_its_job_with_the_reason(shop, values):
     shop.start("thread")
     for job in (values.old, values.odd_time, values.order, values.nothing):

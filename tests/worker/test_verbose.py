@@ -24,6 +24,7 @@ EMPTIED = r"\[DEBUG\] .*sandbox \S+ is empty now"
 RENEWED = r"\[DEBUG\] heartbeat: worker=\S+-0 renewed_leases=1\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("variable", "is_all"), [("VERBOSE", False), ("VVERBOSE", True)])
 def test_vverbose_tells_of_sleeping_and_verbose_does_not(shop, monkeypatch, variable, is_all):
     monkeypatch.setenv(variable, "1")
@@ -37,6 +38,7 @@ def test_vverbose_tells_of_sleeping_and_verbose_does_not(shop, monkeypatch, vari
     assert ("[DEBUG]" in worker.said()) == is_all
 
 
+@pytest.mark.full
 def test_heartbeats_sleeping_and_sandbox_work_are_logged_with_vverbose(shop, pool, monkeypatch):
     monkeypatch.setenv("VVERBOSE", "1")
     (shop.here / "messy.py").write_text(MESSY)
@@ -53,6 +55,7 @@ def test_heartbeats_sleeping_and_sandbox_work_are_logged_with_vverbose(shop, poo
 CALLED = r"\[DEBUG\] .*worker \S+ reported \d+ outcomes and took \d+ jobs in [\d.]+ seconds: .*"
 
 
+@pytest.mark.full
 def test_vverbose_logs_each_call_of_a_busy_worker_with_its_jobs_and_verbose_does_not(shop, pool, monkeypatch):
     shop.chores.add.put(1)
     monkeypatch.setenv("VERBOSE", "1")
@@ -79,6 +82,7 @@ def test_each_job_that_ends_has_one_line_with_its_jid_name_attempt_and_duration(
     assert all(worker.said().count(f"job {jid} ") == 1 for jid in jids)
 
 
+@pytest.mark.full
 def test_a_quiet_worker_logs_warnings_only(shop, pool, monkeypatch):
     monkeypatch.setenv("VERBOSE", "1")
     worker = shop.start(pool, "--quiet")

@@ -66,6 +66,7 @@ def test_the_public_names_of_workers_are_these():
     assert set(holdfast.workers.__all__) == NAMES
 
 
+@pytest.mark.full
 def test_names_queues_patterns_resolvers_and_reservers_say_which_queues_are_meant(client):
     a, b = client.queues["a"], client.queues["b"]
     worker = SerialWorker(["a", b], client)
@@ -83,6 +84,7 @@ def test_names_queues_patterns_resolvers_and_reservers_say_which_queues_are_mean
     assert by_reserver.settings.queues == ("b", "a")
 
 
+@pytest.mark.full
 def test_what_is_not_given_is_as_the_page_says(client):
     worker = ForkingWorker(["q"], client)
     assert (worker.interval, worker.resume, worker.shutdown) == (5.0, [], False)
@@ -96,6 +98,7 @@ def test_what_is_not_given_is_as_the_page_says(client):
     assert SerialWorker(["q"], client).jid is None
 
 
+@pytest.mark.full
 def test_a_worker_with_a_reserver_is_told_in_the_words_of_ruby(client):
     reserver = Ordered([client.queues["q"]])
     assert ForkingWorker(reserver).count == 1
@@ -110,6 +113,7 @@ def test_a_worker_with_a_reserver_is_told_in_the_words_of_ruby(client):
     assert ForkingWorker(reserver, run_as_single_process=True).settings.pool == "serial"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -137,6 +141,7 @@ def test_what_the_base_does_not_know_it_says(client):
         worker.halt_job_processing("j")
 
 
+@pytest.mark.full
 def test_a_worker_that_has_ended_leaves_no_descriptors_open(shop):
     def run_each():
         for kind in HERE:
@@ -147,6 +152,7 @@ def test_a_worker_that_has_ended_leaves_no_descriptors_open(shop):
     assert run_each() == run_each()
 
 
+@pytest.mark.full
 def test_a_job_of_a_process_of_its_own_may_stop_the_worker_that_forked_it(shop):
     worker = shop.run_code(
         """
@@ -165,6 +171,7 @@ def test_a_job_of_a_process_of_its_own_may_stop_the_worker_that_forked_it(shop):
     assert shop.chores.add.put(1, 2).result(30) == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", HERE)
 def test_a_worker_performs_jobs_in_this_process_until_it_is_told_to_stop(shop, kind):
     worker = kind(["q"], shop.client, name="here")
@@ -181,6 +188,7 @@ def test_a_worker_performs_jobs_in_this_process_until_it_is_told_to_stop(shop, k
     assert not [name for name in names if name.startswith("holdfast") and name != "holdfast-auth"]
 
 
+@pytest.mark.full
 def test_a_serial_worker_knows_the_job_under_way(shop):
     worker = SerialWorker(["q"], shop.client)
     with running(worker):
@@ -191,6 +199,7 @@ def test_a_serial_worker_knows_the_job_under_way(shop):
         until(lambda: worker.jid is None, "nothing is current")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", HERE)
 def test_a_worker_whose_jobs_end_ends_and_performs_no_more_than_those(shop, kind):
     class Three(kind):
@@ -209,6 +218,7 @@ def test_a_worker_whose_jobs_end_ends_and_performs_no_more_than_those(shop, kind
     assert shop.q.counts["running"] == 0
 
 
+@pytest.mark.full
 def test_jobs_that_raise_are_begun_anew(shop, caplog):
     class Shaky(SerialWorker):
         tries = 0
@@ -229,6 +239,7 @@ def test_jobs_that_raise_are_begun_anew(shop, caplog):
     assert "finding the queues of this worker failed" in caplog.text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", HERE)
 def test_a_reserver_with_a_way_of_its_own_is_used_as_it_is(shop, kind):
     class Evens:
@@ -265,6 +276,7 @@ class Menu:
 """
 
 
+@pytest.mark.full
 def test_a_resolver_is_asked_on_every_pass_and_names_queues_only_if_it_says_so(shop):
     class Growing:
         names = ("q",)
@@ -285,6 +297,7 @@ def test_a_resolver_is_asked_on_every_pass_and_names_queues_only_if_it_says_so(s
         until(lambda: shop.notes() == ["process", "soup"], "the program has named it")
 
 
+@pytest.mark.full
 def test_greenlet_workers_are_children_too(shop):
     worker = shop.run_code(
         """
@@ -304,6 +317,7 @@ def test_greenlet_workers_are_children_too(shop):
     assert worker.wait() == 0
 
 
+@pytest.mark.full
 def test_a_worker_is_told_of_a_job_that_is_not_its_any_more(shop):
     class Told(SerialWorker):
         halted: list = []
@@ -320,6 +334,7 @@ def test_a_worker_is_told_of_a_job_that_is_not_its_any_more(shop):
         shop.open()
 
 
+@pytest.mark.full
 def test_middleware_is_given_used_or_mixed_in(shop):
     order = []
 
@@ -346,6 +361,7 @@ def test_middleware_is_given_used_or_mixed_in(shop):
     assert order == ["mixed", "first", "second"]
 
 
+@pytest.mark.full
 def test_the_log_goes_where_the_options_say(shop):
     stream, own = io.StringIO(), logging.getLogger("own")
     heard = []
@@ -388,6 +404,7 @@ worker.run()
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("base", "klass"),
     [("SerialWorker", "Child"), ("AsyncioWorker", "Child"), ("ThreadWorker", "'__main__.Child'")],
@@ -428,6 +445,7 @@ chores.note("over")
 """
 
 
+@pytest.mark.full
 def test_a_greenlet_worker_knows_its_greenlets_and_runs_by_itself(shop):
     handles = [shop.chores.hog.put(name) for name in "ab"]
     worker = shop.run_code(GREENLETS)
@@ -448,6 +466,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.full
 def test_the_main_worker_is_interrupted_when_it_loses_its_job(shop):
     worker = shop.run_code(MAIN)
     handle = shop.chores.hog.put("a")
@@ -457,6 +476,7 @@ def test_the_main_worker_is_interrupted_when_it_loses_its_job(shop):
     assert shop.notes("interrupted") == ["interrupted"]
 
 
+@pytest.mark.full
 def test_sandboxes_are_those_of_living_children(shop, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(shop.here))
     worker = shop.run_code(
@@ -481,6 +501,7 @@ def test_sandboxes_are_those_of_living_children(shop, monkeypatch):
     assert shop.notes("sandboxes") == [f"sandboxes {[base + '0', base + '1']}"]
 
 
+@pytest.mark.full
 def test_a_worker_of_ones_own_goes_on_with_jobs_it_is_given(shop):
     jid = shop.chores.add.put(1, 2).jid
     job = shop.q.pop()

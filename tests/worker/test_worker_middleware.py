@@ -159,6 +159,7 @@ def flags(*names: str) -> list[str]:
     return [word for name in names for word in ("--middleware", f"around:{name}")]
 
 
+@pytest.mark.full
 def test_the_first_middleware_is_outermost_then_that_of_the_class_then_the_job(shop, pool, around):
     worker = shop.start(pool, "-m", "around", *flags("first", "second"))
     assert around.plain.put(5).result(30) == 5
@@ -186,6 +187,7 @@ def test_the_first_middleware_is_outermost_then_that_of_the_class_then_the_job(s
     assert shop.notes("forked")[:2] == forked
 
 
+@pytest.mark.full
 def test_plain_and_async_middleware_go_around_plain_and_async_jobs(shop, pool, around):
     shop.start(pool, "-m", "around", *flags("first", "Awaiting", "second", "Forgetting"))
     assert around.plain.put(5).result(30) == 5
@@ -203,6 +205,7 @@ def test_plain_and_async_middleware_go_around_plain_and_async_jobs(shop, pool, a
     ]
 
 
+@pytest.mark.full
 def test_async_jobs_go_through_plain_and_async_middleware(shop, pool, around):
     shop.start(pool, "-m", "around", *flags("first", "Awaiting", "second"))
     assert around.awaited.put(6).result(30) == 6
@@ -217,6 +220,7 @@ def test_async_jobs_go_through_plain_and_async_middleware(shop, pool, around):
     ]
 
 
+@pytest.mark.full
 def test_an_exception_in_middleware_fails_the_job_and_what_ships_goes_around_functions_too(
     shop, pool, around
 ):
@@ -230,6 +234,7 @@ def test_an_exception_in_middleware_fails_the_job_and_what_ships_goes_around_fun
     assert shop.notes() == ["after: job", "shaky: 1", "shaky: 2", "shaky: 3"]
 
 
+@pytest.mark.full
 def test_middleware_goes_around_the_fork_in_the_parent_and_learns_how_the_job_ended(shop, around):
     worker = shop.start("fork", "-m", "around", *flags("telling", "first"))
     assert around.plain.put(5).result(30) == 5
@@ -252,6 +257,7 @@ def test_middleware_goes_around_the_fork_in_the_parent_and_learns_how_the_job_en
     assert child not in forked[1:]
 
 
+@pytest.mark.full
 def test_middleware_is_told_of_each_function_job_that_was_completed(shop, pool, around):
     shop.start(pool, "-m", "around", *flags("counting", "Awaiting"))
     assert [around.plain.put(5).result(30), around.awaited.put(6).result(30)] == [5, 6]
@@ -259,6 +265,7 @@ def test_middleware_is_told_of_each_function_job_that_was_completed(shop, pool, 
     assert sorted(shop.notes("counted")) == ["counted around.awaited", "counted around.plain"]
 
 
+@pytest.mark.full
 def test_a_command_is_told_which_middleware_cannot_be(shop, around):
     worker = shop.start("process", "-m", "around", "--middleware", "around:nothing")
     assert worker.wait() == 1
@@ -268,6 +275,7 @@ def test_a_command_is_told_which_middleware_cannot_be(shop, around):
     assert "has no method around_perform" in worker.said()
 
 
+@pytest.mark.full
 def test_middleware_are_objects_that_can_go_around_jobs():
     [made] = checked_middleware([Sentry])
     assert isinstance(made, Sentry)
@@ -326,6 +334,7 @@ def test_mixins_of_a_worker_are_middleware():
     assert own_middleware(Mixable()) == ()
 
 
+@pytest.mark.full
 def test_async_mixins_of_a_worker_are_middleware_too():
     class Mixed(SaidAsync, Mixable):
         said = []
@@ -334,6 +343,7 @@ def test_async_mixins_of_a_worker_are_middleware_too():
     assert Mixed.said == ["async mixin begins", "async mixin ends"]
 
 
+@pytest.mark.full
 def test_middleware_in_the_parent_learns_how_the_job_ended():
     told = []
 

@@ -38,6 +38,7 @@ def kitchen(shop):
     return shop
 
 
+@pytest.mark.full
 def test_a_worker_serves_what_its_patterns_match_and_queues_that_come_later(kitchen, pool):
     for name in ("soup", "main.fish", "main.veal", "mains"):
         kitchen.put(name)
@@ -50,12 +51,14 @@ def test_a_worker_serves_what_its_patterns_match_and_queues_that_come_later(kitc
     assert kitchen.client.queues["main.veal"].counts["waiting"] == 1
 
 
+@pytest.mark.full
 def test_a_method_named_like_the_queue_is_called_for_a_plain_name_beside_patterns(kitchen):
     kitchen.put("soup")
     kitchen.start("serial", "-q", "soup", "-q", "s*")
     until(lambda: kitchen.notes() == ["soup soup"], "the method of that name was called")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pool", ["serial", "asyncio", "thread"])
 def test_a_worker_whose_patterns_match_nothing_waits_until_something_does(kitchen, pool):
     worker = kitchen.start(pool, "-q", "nothing*", "-q", "!q", "--interval", "0.2")
@@ -65,6 +68,7 @@ def test_a_worker_whose_patterns_match_nothing_waits_until_something_does(kitche
     assert "error" not in worker.said().lower()
 
 
+@pytest.mark.full
 def test_priorities_that_the_store_keeps_order_what_patterns_found(kitchen):
     rules = [QueuePriorityPattern(["z*"]), QueuePriorityPattern(["default"]), QueuePriorityPattern(["a*"])]
     kitchen.client.queue_patterns.set_queue_priority_patterns(rules)
@@ -79,6 +83,7 @@ def meaning(client, *patterns):
     return PatternResolver(client, patterns).resolve()
 
 
+@pytest.mark.full
 def test_keys_of_a_worker_fall_back_to_default_and_that_to_everything(client):
     for name in ("mine", "one", "two"):
         client.queues[name].put("K", {})
@@ -94,6 +99,7 @@ def test_keys_of_a_worker_fall_back_to_default_and_that_to_everything(client):
     assert meaning(client, "o.e") == ["o.e"]
 
 
+@pytest.mark.full
 def test_patterns_that_only_take_away_are_refused():
     with pytest.raises(UsageError, match="only take away"):
         WorkerSettings(("!a", "!b*")).checked()
@@ -132,6 +138,7 @@ def test_a_resolver_is_asked_on_every_pass_and_one_that_fails_leaves_what_was_kn
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
 
 
+@pytest.mark.full
 def test_a_store_that_cannot_be_asked_for_queues_is_warned_of_once_and_without_a_traceback(caplog):
     gate = [ConnectionLost("away") for _ in range(3)]
     route = Route(_Shard(), ("a*",), _Resolver(*gate, ["b"]))
@@ -141,6 +148,7 @@ def test_a_store_that_cannot_be_asked_for_queues_is_warned_of_once_and_without_a
     assert [(record.levelname, record.exc_info) for record in caplog.records] == [("WARNING", None)] * 2
 
 
+@pytest.mark.full
 def test_what_a_resolver_or_a_reserver_of_ones_own_says_wrongly_stops_no_work(client, caplog):
     class Unsure:
         queues, description = ("a", "b"), "unsure"

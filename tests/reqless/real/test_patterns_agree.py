@@ -76,6 +76,7 @@ def test_the_same_queues_are_meant(cases, theirs):
     assert answered > CASES / 3
 
 
+@pytest.mark.full
 def test_they_come_in_the_same_order(cases, theirs):
     for (queues, rules), found in zip(cases["order"], theirs["ordered"], strict=True):
         given = [QueuePriorityPattern(patterns) for patterns in rules]

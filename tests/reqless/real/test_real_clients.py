@@ -49,6 +49,7 @@ def line(engine_store: ScratchStore) -> Iterator[Connection]:
     made.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("whose", DATABASES)
 def test_a_forking_worker_performs_jobs(
     whose: str, package: str, engine_store: ScratchStore, folder: Path, tmp_path: Path, line: Connection
