@@ -19,8 +19,8 @@ local queues = require("doors.native_queues")
 local recurring = require("doors.native_recurring")
 local audit = require("nouns.audit")
 local budget = require("nouns.budget")
+local cancelled = require("nouns.cancelled")
 local completed = require("nouns.completed")
-local ended = require("nouns.ended")
 local event = require("nouns.event")
 local index = require("nouns.index")
 local rollback = require("nouns.rollback")
@@ -50,7 +50,7 @@ local BOUNDS = {
 -- `released`: how many jobs the call made ready for others, and `history`: false, or the limits of histories.
 local CTX = {
   order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
-  budgets = budget, completed = completed, ended = ended, index = index,
+  budgets = budget, completed = completed, cancelled = cancelled, index = index,
   omitted_lines = {}, application = "holdfast", keys = false, packed = false, settings = false,
   now = 0, flags = 0, watched = false, released = 0, history = false,
 }

@@ -51,7 +51,7 @@ end
 -- The `ctx` that verbs get; see doors/reqless.
 local CTX = {
   order = order, record = record, bounds = bounds, events = events, throttles = throttle_wide, workers = worker,
-  budgets = false, completed = completed, ended = false, index = false, dialect = dialect,
+  budgets = false, completed = completed, cancelled = false, index = false, dialect = dialect,
   omitted_lines = OMITTED_LINES, application = "qless", keys = false,
   packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
 }

@@ -32,7 +32,7 @@ end
 -- The `ctx` that verbs get, as in doors/native.
 local CTX = {
   order = order, record = record, bounds = bounds, events = event_log, throttles = throttle_wide, workers = worker,
-  budgets = false, completed = completed, ended = false, index = false, dialect = dialect,
+  budgets = false, completed = completed, cancelled = false, index = false, dialect = dialect,
   omitted_lines = OMITTED_LINES, application = "reqless", keys = false,
   packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
 }

@@ -13,7 +13,7 @@ local function outcome(ctx, jid, r)
   if not r then
     local kept = result.read(ctx, jid)
     if kept then return "done", kept end
-    return "gone", ctx.ended and ctx.ended.read(ctx, jid) or false
+    return "gone", ctx.cancelled and ctx.cancelled.read(ctx, jid) or false
   end
   if r.state == state.COMPLETE then return "done", result.read(ctx, jid) end
   if r.state == state.FAILED then

@@ -71,7 +71,7 @@ end
 -- Returns whether a mark of its end is kept.
 local function delete(ctx, jid, r, given, who)
   local running, queue = r.state == state.RUNNING, keys.of_queue(ctx, r.queue)
-  local marked = ctx.ended and ctx.ended.note(ctx, jid, r, who)
+  local marked = ctx.cancelled and ctx.cancelled.note(ctx, jid, r, who)
   ctx.events.canceled(ctx, jid, r.queue, running and r.worker or "")
   lease.evict(ctx, jid, r)
   if not running then ctx.throttles.release(ctx, queue, jid, r) end
@@ -100,7 +100,7 @@ function M.run(ctx, args, first, last, behind, who)
     if r and delete(ctx, jid, r, given, who or "") then marked = true end
     reply[#reply + 1], records[jid] = r and 1 or 0, nil
   end
-  if marked then ctx.ended.sweep(ctx) end
+  if marked then ctx.cancelled.sweep(ctx) end
   return reply
 end
 

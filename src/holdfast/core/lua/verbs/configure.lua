@@ -37,7 +37,7 @@ function M.value(ctx, key) return config.get(ctx, key) or "" end
 function M.sweep(ctx)
   watch.lower(ctx)
   workers.sweep(ctx)
-  if ctx.ended then ctx.ended.sweep(ctx) end
+  if ctx.cancelled then ctx.cancelled.sweep(ctx) end
   return retention.sweep(ctx)
 end
 

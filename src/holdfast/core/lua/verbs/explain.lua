@@ -122,7 +122,7 @@ function M.run(ctx, jid)
   if not r then
     add(reply, "state", "gone")
     add(reply, "result", result.read(ctx, jid) and 1 or 0)
-    local mark = ctx.ended.read(ctx, jid)
+    local mark = ctx.cancelled.read(ctx, jid)
     add(reply, "cancelled", mark and mp_unpack(mark) or nil)
     return reply
   end

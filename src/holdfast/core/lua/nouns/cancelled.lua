@@ -1,7 +1,7 @@
--- ended: what is kept of a job that was cancelled after it ran or while its result was
+-- cancelled: what is kept of a job that was cancelled after it ran or while its result was
 -- awaited: who cancelled it and when, for as long as results are kept.
 --
--- `ctx.ended` is this, or false in roots of the older protocols.
+-- `ctx.cancelled` is this, or false in roots of the older protocols.
 local record = require("base.record")
 local root = require("base.root")
 local state = require("nouns.state")
