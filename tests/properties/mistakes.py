@@ -32,7 +32,7 @@ MISTAKES = [
     Mistake("a second loss gets no grace", "  r.flags = record.without(r.flags, FLAG.NOTICED)\n  local ends", "  local ends"),
     Mistake("a heartbeat does not end the grace period", "if noticed then r.flags = r.flags - FLAG.NOTICED end", ""),
     Mistake("used up retries do not fail a lost job", "if r.remaining >= 0 and not too_often then", "if r.remaining >= -9 and not too_often then"),
-    Mistake("a dead child's jobs get grace", "then lease.notice(ctx, queue, jid, r) end\n      job.write", "then end\n      job.write"),
+    Mistake("a dead child's jobs get grace", "then loss.notice(ctx, queue, jid, r) end\n      job.write", "then end\n      job.write"),
     Mistake("a preemption keeps the lease", "local queue = lease.release(ctx, jid, r)\n  history.add(ctx, jid, r, history.PREEMPTED", "local queue = keys.of_queue(ctx, r.queue)\n  history.add(ctx, jid, r, history.PREEMPTED"),
     Mistake("a loss of a job with budgets of its own costs a retry", "local by_retry = not record.has(r.flags, BUDGETED)", "local by_retry = true"),
     Mistake("a new life has the losses of the last one", "r.remaining, r.queued, r.losses = r.retries, ctx.now, 0", "r.remaining, r.queued = r.retries, ctx.now"),

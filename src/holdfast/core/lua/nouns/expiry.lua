@@ -3,8 +3,7 @@
 -- The moment counts until the job is granted for the first time in a life: flag
 -- EXPIRING is up while it does. What has started may be tried again later.
 local record = require("base.record")
-local failure = require("nouns.failure")
-local history = require("nouns.history")
+local ending = require("nouns.ending")
 local options = require("nouns.options")
 local state = require("nouns.state")
 local M = {}
@@ -20,13 +19,9 @@ end
 
 -- A job that waits, and is in no set any more, fails. Writes the record.
 function M.fail(ctx, queue, jid, r)
-  local group = "expired-" .. queue.name
   r.flags = record.without(r.flags, EXPIRING)
   if r.state == state.THROTTLED then ctx.throttles.withdraw(ctx, queue, jid, r) end -- it was let go: another may
-  if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end
-  if ctx.events.failed then ctx.events.failed(ctx, jid, group, MESSAGE, "") end
-  r.worker = "" -- the history must not show that a holder of an earlier life failed it
-  failure.add(ctx, queue, jid, r, history.FAILED, group, MESSAGE, "")
+  ending.fail_unreported(ctx, queue, jid, r, "expired-" .. queue.name, MESSAGE, "")
 end
 
 return M

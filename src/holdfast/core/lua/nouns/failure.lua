@@ -9,7 +9,6 @@ local root = require("base.root")
 local text = require("base.text")
 local event = require("nouns.event")
 local history = require("nouns.history")
-local job = require("nouns.job")
 local state = require("nouns.state")
 local stats = require("nouns.stats")
 local trend = require("nouns.trend")
@@ -32,8 +31,7 @@ function M.clear(ctx, jid, r)
   if record.has(r.flags, record.FLAG.EXTRA) then call("HDEL", ctx.keys.extra .. jid, "e") end
 end
 
--- A job whose lease has ended fails. `what` is its line in the history.
--- Writes the record.
+-- A job fails: see `ending`. `what` is its line in the history. Write the record afterwards.
 function M.add(ctx, queue, jid, r, what, group, message, worker)
   history.add(ctx, jid, r, what, group)
   M.note(ctx, jid, r, group, message, worker)
@@ -47,8 +45,6 @@ function M.add(ctx, queue, jid, r, what, group, message, worker)
   stats.count(ctx, queue, "failures")
   stats.count(ctx, queue, "failed")
   event.changed(ctx, "failed")
-  job.announce_end(ctx, jid, r)
-  job.write(ctx, jid, r)
 end
 
 -- A job that failed and lost its place in its group gets it back.
@@ -59,15 +55,14 @@ function M.enter(ctx, queue, jid, group, when)
   call("HSETNX", ctx.keys.groups, group, trend.counted(false, when))
 end
 
--- A job that was put to work again goes back to where it failed; `noted` is what was kept of that. Writes the record.
+-- A job that was put to work again goes back to where it failed; `noted` is what was kept of that: see `ending`.
+-- Write the record afterwards.
 function M.restore(ctx, queue, jid, r, noted)
   state.move(r, state.FAILED)
   r.ended = noted[3]
   M.enter(ctx, queue, jid, noted[1], noted[3])
   stats.recount(queue, noted[3])
   event.changed(ctx, "failed")
-  job.announce_end(ctx, jid, r)
-  job.write(ctx, jid, r)
 end
 
 -- Takes jids out of a group, and the group away with its last one.

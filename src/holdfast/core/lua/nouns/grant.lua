@@ -3,7 +3,7 @@ local record = require("base.record")
 local attempt = require("nouns.attempt")
 local event = require("nouns.event")
 local expiry = require("nouns.expiry")
-local lease = require("nouns.lease")
+local loss = require("nouns.loss")
 local state = require("nouns.state")
 local stats = require("nouns.stats")
 local M = {}
@@ -109,7 +109,7 @@ end
 
 -- Jobs whose lease was lost go first, whatever their priority. They keep their slots.
 function M.lost(ctx, queue, grant, want)
-  local jids, records, lapsed, seen = lease.collect_lost(ctx, queue, want, grant.chores)
+  local jids, records, lapsed, seen = loss.collect(ctx, queue, want, grant.chores)
   grant.chores = grant.chores - seen
   local n = 0
   for i = 1, #jids do

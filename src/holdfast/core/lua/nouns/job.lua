@@ -137,12 +137,4 @@ function M.delete(ctx, jid, r)
   return call("UNLINK", k.job .. jid, k.body .. jid, k.extra .. jid, k.dependents .. jid)
 end
 
--- The job has an end: those who wait for it get a message.
-function M.announce_end(ctx, jid, r)
-  if record.has(r.flags, FLAG.AWAITED) then
-    r.flags = r.flags - FLAG.AWAITED
-    ctx.events.ended(ctx, jid)
-  end
-end
-
 return M

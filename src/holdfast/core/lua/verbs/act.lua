@@ -4,10 +4,11 @@ local record = require("base.record")
 local refuse = require("base.refuse")
 local text = require("base.text")
 local dependency = require("nouns.dependency")
+local ending = require("nouns.ending")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
-local lease = require("nouns.lease")
+local loss = require("nouns.loss")
 local operation = require("nouns.operation")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
@@ -54,7 +55,7 @@ local function fail_stalled(ctx, jid, r, who)
   if ends and ends > ctx.now then refuse.call("WRONG_STATE", jid .. " is running") end
   local message = ("lease expired (worker %s, attempt %d); failed by %s"):format(r.worker, r.attempts,
     who ~= "" and who or "an operator")
-  lease.fail_lost(ctx, queue, jid, r, queue.name .. "-Lost", message)
+  loss.fail(ctx, queue, jid, r, queue.name .. "-Lost", message)
   return r.queue
 end
 
@@ -69,7 +70,7 @@ local function fail(ctx, jid, r, name, who)
   job.withdraw(ctx, jid, r)
   r.queue = queue.name
   history.add(ctx, jid, r, history.FAILED, noted[1])
-  failure.restore(ctx, queue, jid, r, noted)
+  ending.fail_again(ctx, queue, jid, r, noted)
   return from
 end
 

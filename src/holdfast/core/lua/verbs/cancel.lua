@@ -1,14 +1,12 @@
 -- cancel: jobs are deleted, wherever they are, all of them or none. A completed one is
 -- left alone.
-local keys = require("base.keys")
 local record = require("base.record")
 local refuse = require("base.refuse")
 local dependency = require("nouns.dependency")
+local ending = require("nouns.ending")
 local job = require("nouns.job")
-local lease = require("nouns.lease")
 local state = require("nouns.state")
 local tag = require("nouns.tag")
-local tally = require("nouns.tally")
 local M = {}
 
 local PLAIN, RUNNING, NAMED, TAG = 3, 3, 16, 2
@@ -68,23 +66,6 @@ local function check(ctx, args, first, last, records, given, behind)
   end
 end
 
--- Returns whether a mark of its end is kept.
-local function delete(ctx, jid, r, given, who)
-  local running, queue = r.state == state.RUNNING, keys.of_queue(ctx, r.queue)
-  local marked = ctx.cancelled and ctx.cancelled.note(ctx, jid, r, who)
-  ctx.events.canceled(ctx, jid, r.queue, running and r.worker or "")
-  lease.evict(ctx, jid, r)
-  if not running then ctx.throttles.release(ctx, queue, jid, r) end
-  if ctx.events.tracked then ctx.events.tracked(ctx, "canceled", jid, r) end
-  job.announce_end(ctx, jid, r)
-  tag.forget(ctx, jid, r)
-  dependency.leave(ctx, jid, r, given)
-  job.delete(ctx, jid, r)
-  tally.count(ctx, queue, "cancelled", 1)
-  if ctx.index and not running then ctx.index.left(ctx, queue) end
-  return marked
-end
-
 -- Refused if a job that is not given waits for one that is; `behind(jid, child)` (nil: the
 -- native refusal) refuses. `who` (nil: not given) cancels. Returns per jid 1 (cancelled) or 0
 -- (unknown, or complete).
@@ -97,7 +78,7 @@ function M.run(ctx, args, first, last, behind, who)
     local r = records[jid]
     -- A slot that came back may have made a job ready that was throttled.
     if r and r.state == state.THROTTLED then r = job.read(ctx, jid) end
-    if r and delete(ctx, jid, r, given, who or "") then marked = true end
+    if r and ending.cancel(ctx, jid, r, given, who or "") then marked = true end
     reply[#reply + 1], records[jid] = r and 1 or 0, nil
   end
   if marked then ctx.cancelled.sweep(ctx) end

@@ -1,19 +1,13 @@
 -- complete: the holder of some leases reports that their work is done.
 local keys = require("base.keys")
-local record = require("base.record")
-local event = require("nouns.event")
-local failure = require("nouns.failure")
+local ending = require("nouns.ending")
 local history = require("nouns.history")
 local touched_jobs = require("nouns.touched_jobs")
-local job = require("nouns.job")
 local lease = require("nouns.lease")
 local call_weight = require("nouns.call_weight")
-local dependents = require("nouns.dependents")
 local result = require("nouns.result")
 local completed = require("nouns.completed")
-local retention = require("nouns.retention")
 local state = require("nouns.state")
-local stats = require("nouns.stats")
 local M = {}
 
 local WIDTH = 5 -- (jid, token, data, keep, result)
@@ -27,23 +21,6 @@ function M.refusal(ctx, jid, r, worker, token)
   return lease.refusal(jid, r)
 end
 
--- A held job off the straight path. Returns its new record, queue name and time of the pop.
-local function finish(ctx, jid, r, data)
-  local queue, popped = keys.of_queue(ctx, r.queue), r.popped
-  state.move(r, state.COMPLETE)
-  r.ended, r.remaining = ctx.now, r.retries
-  r.flags = record.without(r.flags, record.FLAG.NOTICED)
-  lease.let_go(ctx, queue, jid, r)
-  if record.has(r.flags, record.FLAG.HISTORY) then history.note(ctx, jid, r, history.DONE, queue.name) end
-  failure.clear(ctx, jid, r)
-  job.set_body(ctx, jid, r, data)
-  job.announce_end(ctx, jid, r)
-  if record.has(r.flags, record.FLAG.DEPENDENTS) then dependents.released(ctx, jid, r) end
-  if ctx.events.tracked then ctx.events.tracked(ctx, "completed", jid, r) end
-  if ctx.events.completed then ctx.events.completed(ctx, jid, queue.name) end
-  return ctx.record.write(r), r.queue, popped, not record.is_plain(r.flags)
-end
-
 -- One job of the batch, in memory where that is enough. Returns its new record,
 -- queue name, time of the pop and whether it has keys of its own, or nil and a code.
 local function settle(ctx, worker, jid, token, data, bytes)
@@ -54,16 +31,13 @@ local function settle(ctx, worker, jid, token, data, bytes)
   end
   local r = bytes and ctx.record.read(bytes)
   if not r or not lease.is_held(r, worker, token) then return nil, M.refusal(ctx, jid, r, worker, token) end
-  return finish(ctx, jid, r, data)
+  return ending.complete(ctx, jid, r, data)
 end
 
--- Ends a lease that is held, off the straight path; `data` may be "": unchanged.
+-- Ends a lease that is held, off the straight way; `data` may be "": unchanged.
 function M.one(ctx, jid, r, data)
-  local new, name, popped, extra = finish(ctx, jid, r, data)
-  call("SET", ctx.keys.job .. jid, new)
-  if ctx.watched then event.changed_job(ctx, jid, name) end
-  retention.trim(ctx, ctx.completed.add(ctx, jid, extra), 1, jid)
-  stats.ran(ctx, keys.of_queue(ctx, name), pack("<d", ctx.now - popped))
+  local new, name, popped, extra = ending.complete(ctx, jid, r, data)
+  ending.write_one(ctx, keys.of_queue(ctx, name), jid, ctx.keys.job .. jid, new, popped, extra, jid)
 end
 
 local function complete_one(ctx, worker, args, i, lost)
@@ -76,11 +50,8 @@ local function complete_one(ctx, worker, args, i, lost)
   end
   local queue = keys.of_queue(ctx, name)
   call("ZREM", queue.leases, jid)
-  call("SET", key, new)
-  if ctx.watched then event.changed_job(ctx, jid, name) end
   if keep ~= "0" then result.keep(ctx, jid, args[i + 4], keep) end
-  retention.trim(ctx, call("RPUSH", ctx.keys.completed, completed.entry(jid, extra)), 1)
-  stats.ran(ctx, queue, pack("<d", ctx.now - popped))
+  ending.write_one(ctx, queue, jid, key, new, popped, extra, nil)
 end
 
 -- Argument lists that every call fills anew from the front.
@@ -94,19 +65,6 @@ local function group_of(ctx, groups, name)
     groups[#groups + 1] = group
   end
   return group
-end
-
--- The first `n` completions: leases end, samples are booked, records written.
-local function flush(ctx, groups, n)
-  for _, group in ipairs(groups) do
-    call("ZREM", group.queue.leases, unpack_(group.jids))
-    for k = 1, ctx.watched and #group.jids or 0 do event.changed_job(ctx, group.jids[k], group.name) end
-  end
-  call("MSET", unpack_(sets, 1, 2 * n))
-  retention.trim(ctx, call("RPUSH", ctx.keys.completed, unpack_(done, 1, n)), n)
-  for _, group in ipairs(groups) do
-    stats.ran(ctx, group.queue, pack(rep("d", #group.ran), unpack_(group.ran)))
-  end
 end
 
 local function complete_many(ctx, worker, args, first, last, lost)
@@ -131,7 +89,7 @@ local function complete_many(ctx, worker, args, first, last, lost)
       lost[#lost + 1], lost[#lost + 2] = jid, name
     end
   end
-  if n > 0 then flush(ctx, groups, n) end
+  if n > 0 then ending.write_many(ctx, groups, sets, done, n) end
 end
 
 -- `args[first … last]` are (jid, token, data or "", keep in ms, result). Appends

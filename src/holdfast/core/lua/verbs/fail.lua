@@ -1,7 +1,7 @@
 -- fail: the holder of a lease reports that the job failed. It is kept, in its failure
 -- group, until someone acts.
 local batch = require("base.batch")
-local failure = require("nouns.failure")
+local ending = require("nouns.ending")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
@@ -9,12 +9,9 @@ local M = {}
 
 -- Fails the job of a lease that is held.
 function M.one(ctx, group, message, jid, r, data)
-  local worker = r.worker
-  if ctx.events.failed then ctx.events.failed(ctx, jid, group, message, worker) end
-  if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end
   local queue = lease.release(ctx, jid, r)
   job.set_body(ctx, jid, r, data)
-  failure.add(ctx, queue, jid, r, history.FAILED, group, message, worker)
+  ending.fail(ctx, queue, jid, r, group, message, r.worker)
 end
 
 local function settle(ctx, worker, group, message, jid, token, data)

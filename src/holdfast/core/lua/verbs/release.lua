@@ -6,10 +6,11 @@
 -- know its code. An older verb, `expire`, only ends them, without grace.
 local keys = require("base.keys")
 local record = require("base.record")
-local failure = require("nouns.failure")
+local ending = require("nouns.ending")
 local history = require("nouns.history")
 local job = require("nouns.job")
 local lease = require("nouns.lease")
+local loss = require("nouns.loss")
 local queues = require("nouns.queue")
 local state = require("nouns.state")
 local unknown = require("nouns.unknown")
@@ -34,9 +35,9 @@ end
 -- what was paid for is the whole story, unless the loss was noticed before its cause was known.
 local function lose(ctx, what, jid, r, cause)
   local queue = keys.of_queue(ctx, r.queue)
-  if not record.has(r.flags, record.FLAG.NOTICED) then lease.count_lost(ctx, queue, jid, r) end
+  if not record.has(r.flags, record.FLAG.NOTICED) then loss.count(ctx, queue, jid, r) end
   local group, message = ctx.budgets.pay(ctx, queue, jid, r, what, cause)
-  if message then return lease.fail_lost(ctx, queue, jid, r, group, message) end
+  if message then return loss.fail(ctx, queue, jid, r, group, message) end
   lease.release(ctx, jid, r)
   state.move(r, state.WAITING)
   local first, idle = queues.take_sequence(ctx, queue, 1)
@@ -56,9 +57,8 @@ local function not_known(ctx, jid, r, cause, group)
   local queue = lease.release(ctx, jid, r)
   local pause, waited = unknown.note(ctx, jid, r, cause)
   if not pause then
-    if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end
     local message = format("%s; no worker knew it for %.0f s", cause, waited / 1000)
-    return failure.add(ctx, queue, jid, r, history.FAILED, group, message, r.worker)
+    return ending.fail(ctx, queue, jid, r, group, message, r.worker)
   end
   history.add(ctx, jid, r, history.UNKNOWN, "", cause)
   job.place(ctx, queue, jid, r, pause)
@@ -68,7 +68,7 @@ end
 -- The next pop pays for it, and hands the job out again before anything that waits.
 function M.expire(ctx, jid, r)
   local queue = keys.of_queue(ctx, r.queue)
-  if not record.has(r.flags, record.FLAG.NOTICED) then lease.notice(ctx, queue, jid, r) end
+  if not record.has(r.flags, record.FLAG.NOTICED) then loss.notice(ctx, queue, jid, r) end
   job.write(ctx, jid, r)
   call("ZADD", queue.leases, ctx.now, jid)
   queues.lower_due(ctx, queue, ctx.now)

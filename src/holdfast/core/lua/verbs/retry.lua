@@ -1,6 +1,7 @@
 -- retry: a job goes back to its queue, one retry poorer.
 local text = require("base.text")
 local backoff = require("nouns.backoff")
+local ending = require("nouns.ending")
 local failure = require("nouns.failure")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -24,8 +25,7 @@ local function exhaust(ctx, queue, jid, r, group, message)
   local own = group and message
   if not own then message = 'Job exhausted retries in queue "' .. queue.name .. '"' end
   group = group or "failed-retries-" .. queue.name
-  if ctx.events.exhausted then ctx.events.exhausted(ctx, jid, r) end
-  failure.add(ctx, queue, jid, r, history.EXHAUSTED, group, message, own and r.worker or "")
+  ending.exhaust(ctx, queue, jid, r, group, message, own and r.worker or "")
   return FAILED
 end
 
