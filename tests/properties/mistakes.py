@@ -39,7 +39,7 @@ MISTAKES = [
     Mistake("priority is reversed", "- priority * CLASS", "+ priority * CLASS"),
     Mistake("a timed out job has to queue again", "return sequence - URGENT, jid", "return sequence, jid"),
     Mistake("a scheduled job starts early", 'queue.scheduled, "-inf", ctx.now, "BYSCORE"', 'queue.scheduled, "-inf", ctx.now + 5000, "BYSCORE"'),
-    Mistake("a paused queue hands out jobs", "if ends > ctx.now then\nif ctx.index and mode == M.FOUND then ctx.index.leave_out(ctx, queue, ends) end\nreturn 0, ends\nend", ""),
+    Mistake("a paused queue hands out jobs", "if opens then\nif ctx.index and mode == M.FOUND then ctx.index.leave_out(ctx, queue, opens) end\nreturn 0, opens\nend", ""),
     Mistake("the replay record is dropped", "if last < number then return nil end", "if last <= number then return nil end"),
     Mistake("a straggler is let in", "if last > number then refuse.call", "if last > number + 1000 then refuse.call"),
     Mistake("a repeated pop shows leases that ended", "if r and lease.is_held(r, grant.worker, tonumber(token) or popped) then", "if r then"),

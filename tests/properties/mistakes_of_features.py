@@ -45,7 +45,7 @@ MISTAKES_OF_FEATURES = [
     Mistake("unfail does not renew the retries", "r.queue, r.remaining, r.losses = queue.name, r.retries, 0", "r.queue = queue.name"),
     Mistake("follow-ups take over jobs", 'put_one.run(ctx, target, "new", one.jid', 'put_one.run(ctx, target, "move", one.jid'),
     Mistake("a job does not wait for its follow-ups", "  links.add(ctx, jid, r, how.parents, {})\n", ""),
-    Mistake("a pause does not end", "flags = pauses.over(ctx, queue, flags)", "if queues.is_paused(flags) then return 0, queues.NEVER end"),
+    Mistake("a pause does not end", "  return nil, pauses.over(ctx, queue, flags)", "  return queues.NEVER, flags"),
     Mistake("a queue to which a job goes back is not entered in the index", "if ctx.index and raw < INDEXED then ctx.index.enter(ctx, queue) end\nif bits.has(raw, IDLE)", "if bits.has(raw, IDLE)"),
     Mistake("a queue that gets its first job is not entered in the index", "if ctx.index and raw < INDEXED and count > 0 then ctx.index.enter(ctx, queue) end\nend\nreturn parts_of(ctx, raw)", "end\nreturn parts_of(ctx, raw)"),
     Mistake("a free slot brings no queue back into the index", "if ctx.index then ctx.index.again(ctx, queue) end", ""),

@@ -17,7 +17,7 @@ AT_ONCE = frozenset(
     f"{folder}.{name}"
     for folder, names in {
         "base": "bounds refuse bits keys order record root text batch",
-        "nouns": "queue state stats grant touched_jobs replay ending loss retention completed event throttle lease job days series minutes tally"
+        "nouns": "queue state stats grant touched_jobs replay admission ending loss retention completed event throttle lease job days series minutes tally"
         " worker due timer settings index",
         "verbs": "put pop complete heartbeat",
         "doors": "checks requests native_work native",

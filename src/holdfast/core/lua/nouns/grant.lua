@@ -1,22 +1,20 @@
 -- grant: jobs are given to a worker, for the length of a lease.
-local record = require("base.record")
+local admission = require("nouns.admission")
 local attempt = require("nouns.attempt")
 local event = require("nouns.event")
-local expiry = require("nouns.expiry")
 local loss = require("nouns.loss")
 local state = require("nouns.state")
 local stats = require("nouns.stats")
 local M = {}
 
-local EXPIRING = record.FLAG.EXPIRING
-local LATE = 2 -- a job that came too late takes twice as long as one that is granted
 local PIECE = 512 -- jobs granted at once
 
 -- The grant under way, which a pop fills in: `worker` gets jobs for `lease` ms (0: the length of
 -- the queue), and their rows are appended to `out` by `row` (nil: as native clients get them).
 --
 -- ends and length (ms) of the leases, and the earliest end, `least`; `limited`: the queue has a
--- limit, of which `room` slots are free; `granted`: tokens are above that of any deleted job;
+-- limit, of which `room` slots are free; `straight`: its plain jobs start without a question (see
+-- `admission.room`); `granted`: tokens are above that of any deleted job;
 -- `odd`: some token is not the time of the grant, which a replay has to know. What the call has
 -- done: `spent`, jobs that take longer than others, up to `max_spent`; `chores`, the upkeep it may
 -- still do; `throttled`, jobs that were held back; `cut`: there may be more behind the last one.
@@ -25,7 +23,8 @@ local PIECE = 512 -- jobs granted at once
 function M.new(worker, lease_length, out, row)
   return {
     worker = worker, lease = lease_length, out = out, row = row, ends = 0, length = 0, least = 0, limited = false,
-    room = 0, granted = 0, odd = false, spent = 0, max_spent = 0, chores = 0, throttled = 0, cut = false,
+    straight = false, room = 0, granted = 0, odd = false, spent = 0, max_spent = 0, chores = 0, throttled = 0,
+    cut = false,
   }
 end
 
@@ -38,7 +37,7 @@ local names, sets, leases, waits = {}, {}, {}, {}
 -- nil if there is no such job, or if it was held back, or is too late.
 local function hand_out(ctx, queue, grant, jid, score, bytes)
   if not bytes then return nil end
-  if not grant.limited and grant.granted < ctx.now then
+  if grant.straight then
     local new, facts, body, since = ctx.record.grant(bytes, score, ctx.now, grant.worker, grant.ends, grant.length)
     if new then
       local out = grant.out
@@ -49,12 +48,7 @@ local function hand_out(ctx, queue, grant, jid, score, bytes)
   end
   local r = ctx.record.read(bytes)
   if not state.is_ready(r) then return nil end
-  if record.has(r.flags, EXPIRING) and expiry.is_over(ctx, jid, r) then
-    grant.spent = grant.spent + LATE
-    expiry.fail(ctx, queue, jid, r)
-    return nil
-  end
-  if ctx.throttles.take(ctx, queue, jid, r, grant) then return nil end
+  if admission.at_grant(ctx, queue, jid, r, grant) then return nil end
   return attempt.begin(ctx, grant, jid, r, ctx.order.sequence(score, r.priority))
 end
 

@@ -1,7 +1,7 @@
 -- loss: a lease ended without an outcome. That is noticed and paid for; then the job is handed out again, or fails.
 local record = require("base.record")
 local root = require("base.root")
-local queue_bounds = require("nouns.queue_bounds")
+local admission = require("nouns.admission")
 local ending = require("nouns.ending")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -36,21 +36,10 @@ end
 -- The grace period is over, so the loss is paid for. True if the job is to be handed out
 -- again; otherwise it failed.
 local function redeliver(ctx, queue, jid, r)
-  local group, message
-  if ctx.budgets then
-    group, message = ctx.budgets.pay(ctx, queue, jid, r, history.LOST, "")
-  else
-    group, message = "failed-retries-" .. queue.name, queue_bounds.pay(queue, r)
-  end
+  local group, message = admission.after_loss(ctx, queue, jid, r, history.LOST, "")
   if not message then return true end
   M.fail(ctx, queue, jid, r, group, message)
   return false
-end
-
--- Whether another loss is one too many.
-local function is_last(ctx, queue, jid, r)
-  if ctx.budgets then return ctx.budgets.is_spent(ctx, queue, jid, r) end
-  return r.remaining <= 0
 end
 
 -- Looks at leases that ended, at most `most` where that door has a bound. Returns the jobs
@@ -69,7 +58,7 @@ function M.collect(ctx, queue, want, most)
       M.notice(ctx, queue, jid, r)
       job.write(ctx, jid, r)
       call("ZADD", queue.leases, ctx.now + grace, jid)
-    elseif #jids < want or is_last(ctx, queue, jid, r) then
+    elseif #jids < want or admission.is_last_loss(ctx, queue, jid, r) then
       -- Without grace, that protocol reports a loss again.
       local unreported = not record.has(r.flags, NOTICED) or ctx.bounds.retell and grace <= 0
       if unreported then M.notice(ctx, queue, jid, r) end

@@ -1,4 +1,5 @@
 -- placement: where a job goes that comes into a queue.
+local admission = require("nouns.admission")
 local dependency = require("nouns.dependency")
 local job = require("nouns.job")
 local queues = require("nouns.queue")
@@ -10,13 +11,13 @@ local M = {}
 -- a full throttle, or among the ready ones. For `target` see `verbs.put`. Writes the record.
 function M.settle(ctx, target, jid, r)
   local queue, delay = target.queue, target.delay
-  local full = delay <= 0 and not dependency.is_open(r) and ctx.throttles.is_full(ctx, queue, jid, r, target.limited)
-  if dependency.is_open(r) then
+  local reason, full = admission.at_arrival(ctx, target, jid, r, nil)
+  if reason == state.DEPENDS then
     dependency.hold_back(ctx, queue, jid, r, delay)
-  elseif full then
+  elseif reason == state.THROTTLED then
     if target.first then queues.give_back(queue, 1) end
     ctx.throttles.hold_back(ctx, queue, jid, r, full)
-  elseif delay > 0 then
+  elseif reason == state.SCHEDULED then
     job.place(ctx, queue, jid, r, delay)
   else
     local first, idle = target.first, target.idle
@@ -27,8 +28,8 @@ function M.settle(ctx, target, jid, r)
   job.write(ctx, jid, r)
 end
 
--- A job that continues in this queue after an attempt elsewhere; its throttles are looked
--- at when it is popped. Writes the record.
+-- A job that continues in this queue after an attempt elsewhere; all but its parents is
+-- asked when it is popped. Writes the record.
 function M.continue(ctx, queue, jid, r, delay)
   if dependency.is_open(r) then
     dependency.hold_back(ctx, queue, jid, r, delay)

@@ -1,11 +1,9 @@
 -- timer: jobs that become ready at a moment.
-local record = require("base.record")
-local expiry = require("nouns.expiry")
+local admission = require("nouns.admission")
 local job = require("nouns.job")
 local state = require("nouns.state")
 local M = {}
 
-local EXPIRING = record.FLAG.EXPIRING
 local PIECE = 512 -- jobs moved at once
 
 local function promote_some(ctx, queue, bound)
@@ -17,10 +15,7 @@ local function promote_some(ctx, queue, bound)
     due[i] = jid
     local r = job.read(ctx, jid)
     if r and r.state == state.SCHEDULED then
-      if record.has(r.flags, EXPIRING) and expiry.is_over(ctx, jid, r) then
-        state.move(r, state.WAITING)
-        expiry.fail(ctx, queue, jid, r)
-      else
+      if not admission.when_due(ctx, queue, jid, r) then
         local n = #jids + 1
         jids[n], records[n], since[n] = jid, r, tonumber(found[2 * i])
       end

@@ -6,11 +6,11 @@
 -- while there is work, or something soon due that no other worker may be waiting for.
 local keys = require("base.keys")
 local root = require("base.root")
+local admission = require("nouns.admission")
 local due_time = require("nouns.due")
 local grants = require("nouns.grant")
 local touched_jobs = require("nouns.touched_jobs")
 local minutes = require("nouns.minutes")
-local pauses = require("nouns.pause")
 local queues = require("nouns.queue")
 local M = {}
 
@@ -66,13 +66,11 @@ local function from_queue(ctx, queue, grant, want, mode)
   local left_out = ctx.now >= queue.minute_ends and not minutes.keep(ctx, queue, grant)
   if left_out then want = 0 end
   local due, flags, limit, heartbeat = queues.control(queue)
-  if flags > 0 and queues.is_paused(flags) then
-    local ends = pauses.ends(queue)
-    if ends > ctx.now then
-      if ctx.index and mode == M.FOUND then ctx.index.leave_out(ctx, queue, ends) end
-      return 0, ends
-    end
-    flags = pauses.over(ctx, queue, flags)
+  local opens
+  if flags > 0 then opens, flags = admission.open(ctx, queue, flags) end -- most queues have none
+  if opens then
+    if ctx.index and mode == M.FOUND then ctx.index.leave_out(ctx, queue, opens) end
+    return 0, opens
   end
   if ctx.workers then ctx.workers.seen(ctx, grant.worker) end
   local got, now = 0, ctx.now
@@ -83,7 +81,7 @@ local function from_queue(ctx, queue, grant, want, mode)
   local reached, free = due <= now and grant.chores >= 1, true
   if reached and want > 0 then got = grants.lost(ctx, queue, grant, want) end
   if got < want then
-    local room, left = ctx.throttles.room(ctx, queue, grant, limit, flags), want - got
+    local room, left = admission.room(ctx, queue, grant, limit, flags), want - got
     if reached then free = due_time.bring(ctx, queue, grant, left, room) end
     if room then
       got = got + ctx.throttles.grant(ctx, queue, grant, left, room, ctx.throttles.by_round and look or grant_ready)
@@ -121,7 +119,7 @@ function M.due(ctx, args, first, last)
   for i = first, last, 2 do
     local queue = keys.of_queue(ctx, args[i])
     local due, flags = queues.control(queue)
-    if queues.is_paused(flags) then due = pauses.ends(queue) end
+    due = admission.opens(queue, flags) or due
     if due < next_due then next_due = due end
   end
   return away(ctx, next_due)

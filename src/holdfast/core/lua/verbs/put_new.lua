@@ -5,6 +5,8 @@
 -- written: `sets` (key: score and member in turns), `pending` (throttle: jids), `tags`,
 -- `parents` (see `links`); `room` keeps how many slots were found free, `limited` as in a grant.
 local record = require("base.record")
+local admission = require("nouns.admission")
+local dependency = require("nouns.dependency")
 local event = require("nouns.event")
 local extra = require("nouns.extra")
 local history = require("nouns.history")
@@ -62,19 +64,6 @@ local function outline(ctx, target, one, plan)
   return r
 end
 
--- The full throttle that holds a job back, or nil.
-local function full_one(ctx, r, plan, own)
-  local ids, room = r.ids or NOTHING, plan.room
-  for i = 1, #ids do
-    room[ids[i]] = room[ids[i]] or ctx.throttles.free(ctx, ids[i])
-    if room[ids[i]] < 1 then return ids[i] end
-  end
-  return room[own] and room[own] < 1 and own or nil
-end
-
--- Whether a job will wait for others.
-local function waits(r) return record.has(r.flags, FLAG.DEPENDING) end
-
 local function append(lists, name, score, jid)
   local list = lists[name] or {}
   lists[name] = list
@@ -85,25 +74,21 @@ end
 -- Where a job goes, noted in `plan`. `position` is that of the last one that is ready;
 -- returns that of this one, or the same.
 local function place(ctx, target, jid, r, plan, position)
-  local name = target.queue.name
-  if waits(r) then
-    r.state = state.DEPENDS
+  local reason, full = admission.at_arrival(ctx, target, jid, r, plan)
+  if reason == state.DEPENDS then
     if target.delay > 0 then extra.set(ctx, jid, r, "w", ("%.17g"):format(ctx.now + target.delay)) end
     append(plan.sets, target.queue.depends, ctx.now, jid)
-  elseif target.delay > 0 then
-    r.state = state.SCHEDULED
+  elseif reason == state.SCHEDULED then
     append(plan.sets, target.queue.scheduled, ctx.now + target.delay, jid)
-  else
-    local full = (target.limited or r.ids) and full_one(ctx, r, plan, target.queue.own)
-    if not full then
-      append(plan.sets, target.queue.waiting, ctx.order.entry(position + 1, target.priority, ctx.now, jid))
-      return position + 1
-    end
-    history.add(ctx, jid, r, history.THROTTLED, name)
-    r.state = state.THROTTLED
+  elseif reason == state.THROTTLED then
+    history.add(ctx, jid, r, history.THROTTLED, target.queue.name)
     plan.pending[full] = plan.pending[full] or {}
     insert(plan.pending[full], jid)
+  else
+    append(plan.sets, target.queue.waiting, ctx.order.entry(position + 1, target.priority, ctx.now, jid))
+    return position + 1
   end
+  r.state = reason
   return position
 end
 
@@ -147,7 +132,7 @@ local function needed(target, rs)
   if target.delay > 0 then return 0 end
   local count = 0
   for i = 1, #rs do
-    if not waits(rs[i]) then count = count + 1 end
+    if not dependency.is_open(rs[i]) then count = count + 1 end
   end
   return count
 end

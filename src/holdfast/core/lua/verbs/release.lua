@@ -6,6 +6,7 @@
 -- know its code. An older verb, `expire`, only ends them, without grace.
 local keys = require("base.keys")
 local record = require("base.record")
+local admission = require("nouns.admission")
 local ending = require("nouns.ending")
 local history = require("nouns.history")
 local job = require("nouns.job")
@@ -36,7 +37,7 @@ end
 local function lose(ctx, what, jid, r, cause)
   local queue = keys.of_queue(ctx, r.queue)
   if not record.has(r.flags, record.FLAG.NOTICED) then loss.count(ctx, queue, jid, r) end
-  local group, message = ctx.budgets.pay(ctx, queue, jid, r, what, cause)
+  local group, message = admission.after_loss(ctx, queue, jid, r, what, cause)
   if message then return loss.fail(ctx, queue, jid, r, group, message) end
   lease.release(ctx, jid, r)
   state.move(r, state.WAITING)
