@@ -61,6 +61,56 @@ def test_a_lua_module_requires_only_from_its_own_row_and_below() -> None:
     assert upward == []
 
 
+DECIDED_IN = {
+    "nouns.admission": {
+        "nouns.pause.ends", "nouns.pause.over", "nouns.expiry.is_over", "nouns.expiry.fail", "ctx.throttles.take",
+        "ctx.throttles.is_full", "ctx.throttles.free", "ctx.budgets.pay", "ctx.budgets.is_spent",
+    },
+    "nouns.ending": {
+        "nouns.failure.add", "nouns.failure.restore", "nouns.dependents.released", "nouns.retention.trim",
+        "ctx.cancelled.note", "ctx.events.completed", "ctx.events.failed", "ctx.events.exhausted", "ctx.events.canceled",
+        "ctx.events.ended",
+    },
+}  # fmt: skip
+"""What answers "may this job start now?", and what follows from the end of a job: each is called in one file."""
+
+
+def calls_in(path: Path) -> set[str]:
+    """What a module calls in others: `nouns.job.read`, `ctx.events.ended`."""
+    text = path.read_text()
+    names = dict(re.findall(r'^local (\w+) = require\("([\w.]+)"\)', text, re.M))
+    found = re.findall(r"(?<![\w.])(ctx\.\w+|\w+)\.(\w+)\(", code_of(path))
+    return {f"{names.get(home, home)}.{member}" for home, member in found}
+
+
+def test_whether_a_job_may_start_and_what_follows_from_its_end_are_each_decided_in_one_file() -> None:
+    decisions = {call for calls in DECIDED_IN.values() for call in calls}
+    found = {name_of(path): calls_in(path) & decisions for path in lua_files()}
+    assert {name: calls for name, calls in found.items() if calls} == DECIDED_IN
+
+
+ADMITTED_IN = {
+    "open": ["verbs.pop"],
+    "opens": ["verbs.pop"],
+    "room": ["verbs.pop"],
+    "at_grant": ["nouns.grant"],
+    "after_loss": ["nouns.loss", "verbs.release"],
+    "is_last_loss": ["nouns.loss"],
+    "at_arrival": ["nouns.placement", "verbs.put_new"],
+    "when_due": ["nouns.timer"],
+}
+"""The one call of each question for each way on which jobs come to wait or to run."""
+
+
+def test_each_way_to_a_worker_asks_once_whether_a_job_may_start() -> None:
+    asked: dict[str, list[str]] = {}
+    for path in lua_files():
+        for question in re.findall(r"\badmission\.(\w+)\(", code_of(path)):
+            asked.setdefault(question, []).append(name_of(path))
+    assert asked == ADMITTED_IN
+    assert set(ADMITTED_IN) == set(re.findall(r"^function M\.(\w+)", source("nouns.admission"), re.M))
+
+
 def test_a_lua_module_makes_no_global() -> None:
     """Globals of a function library are refused by the store when they are set, in the middle of a call."""
     stray = re.compile(
