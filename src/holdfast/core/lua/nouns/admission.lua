@@ -12,7 +12,8 @@
 -- * `when_due`: it is ready now that its delay is over: its deadline. Asked by `nouns.timer`.
 --
 -- A reason is named by the state in which the job waits, or ends, instead: no reason is nil. Jobs that become ready in
--- any other way (a retry, an unfail, a dependent that is released) are asked when they are popped.
+-- any other way (a retry, an unfail, a dependent that is released, or a job that continues in another queue and has no
+-- parents there) are asked when they are popped.
 --
 -- The straight ways ask nothing: a plain job (`record.is_plain`) in a queue whose control record has no flags meets
 -- no rule. These are `verbs.put`, which sees the bit LIMITED, and `nouns.grant`, which sees `grant.straight`. So a rule
@@ -45,9 +46,11 @@ function M.open(ctx, queue, flags)
 end
 
 -- How many jobs of a queue may start, by its limit and flags (nil: as many as there are); and notes in the grant
--- whether its plain jobs may start without any further question: tokens must be the time of the grant then.
+-- whether its plain jobs may start without any further question, with the time of the grant as their token. Most
+-- queues have no limit, and their throttle is not looked at, but where any throttle may bind any job (`by_round`).
 function M.room(ctx, queue, grant, limit, flags)
-  local room = ctx.throttles.room(ctx, queue, grant, limit, flags)
+  local room
+  if grant.limited or ctx.throttles.by_round then room = ctx.throttles.room(ctx, queue, grant, limit, flags) end
   grant.straight = not grant.limited and grant.granted < ctx.now
   return room
 end

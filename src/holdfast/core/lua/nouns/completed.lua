@@ -24,7 +24,7 @@ function M.of_entry(_, entry)
 end
 
 -- A job was completed now; `extra`: it has keys beside its record. Returns how many there are.
-function M.add(ctx, jid, extra) return call("RPUSH", ctx.keys.completed, M.entry(jid, extra)) end
+function M.add(ctx, jid, extra) return call("RPUSH", ctx.keys.completed, extra and MARK .. jid or jid) end
 
 function M.length(ctx) return call("LLEN", ctx.keys.completed) end
 
