@@ -15,7 +15,7 @@ from proxy import Proxy
 from holdfast.testing.store import ScratchStore
 from holdfast.work.settings import POOLS
 
-ROUNDS = 500
+ROUNDS = 250
 
 
 def end_again_and_again(

@@ -23,7 +23,7 @@ COMMON: dict[str, Any] = {
     "suppress_health_check": list(HealthCheck),
 }
 QUICK = settings(max_examples=20, stateful_step_count=50, **COMMON)
-DEEP = settings(max_examples=250 * LONGER, stateful_step_count=150, **COMMON)
+DEEP = settings(max_examples=100 * LONGER, stateful_step_count=150, **COMMON)
 
 
 @pytest.fixture
@@ -35,7 +35,6 @@ def machine(engine: Engine) -> Iterator[type[CoreAndModel]]:
         yield type("Machine", (CoreAndModel,), {"door": door})
 
 
-@pytest.mark.full
 def test_the_core_does_what_the_model_does(machine: type[CoreAndModel]) -> None:
     run_state_machine_as_test(machine, settings=QUICK)
 

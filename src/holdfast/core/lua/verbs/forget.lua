@@ -10,7 +10,7 @@ local M = {}
 local SETS = { "waiting", "leases", "scheduled", "depends", "throttled", "recurring", "failed" }
 local PIECE = 1000 -- keys named in one command
 
-local function jobs_in(ctx, queue)
+local function jobs_in(queue)
   local count = 0
   for i = 1, #SETS do count = count + call("ZCARD", queue[SETS[i]]) end
   return count
@@ -38,7 +38,7 @@ function M.run(ctx, only_empty, args, first, last)
   local found, counts, known = {}, {}, 0
   for i = first, last do
     local queue = keys.of_queue(ctx, args[i])
-    found[i], counts[i] = queue, jobs_in(ctx, queue)
+    found[i], counts[i] = queue, jobs_in(queue)
     if only_empty and counts[i] > 0 then
       refuse.call("QUEUE_NOT_EMPTY", ("%s has %d jobs"):format(queue.name, counts[i]))
     end
