@@ -5,6 +5,7 @@ local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local requests = require("doors.requests")
 local put_options = require("doors.put_options")
+local options = require("nouns.options")
 local recur = require("verbs.recur")
 
 local LONGEST_NAME = 180 -- of a template: its jobs are named after it, with a number
@@ -37,7 +38,7 @@ local function read(args)
   if opts.depends then bad("a recurring job depends on nothing") end
   local t = {
     tags = opts.tags or {}, throttles = opts.throttles or {},
-    options = { backoff = opts.backoff, expires = opts.expires, limit = opts.limit, keep = opts.keep },
+    options = options.of_template(opts, opts.expires),
   }
   for i, field in pairs({ [4] = "queue", [6] = "klass", [7] = "data", [8] = "interval", [10] = "priority",
     [12] = "backlog" }) do

@@ -53,7 +53,7 @@ local function apply_options(ctx, queue, jid, r, t, when)
   local opts = t.options
   if not next(opts) then return end
   local expires = opts.expires and when + opts.expires - ctx.now
-  local own = { backoff = opts.backoff, limit = opts.limit, keep = opts.keep, expires = expires }
+  local own = options.of_template(opts, expires)
   options.set(ctx, jid, r, own, opts.losses)
 end
 
