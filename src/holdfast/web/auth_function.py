@@ -29,8 +29,8 @@ from holdfast.web.users import User
 _SECONDS: Final = 10.0
 """That a function may take."""
 _THREADS: Final = 8
-_LINE: Final = 64
-"""Calls that may wait for a thread."""
+_LINE: Final = 4096
+"""Calls that may wait for a thread: a fleet of programs that starts again comes all at once."""
 _IDLE: Final = 60.0
 _LONGEST: Final = 2000
 """Characters of a place that the page to log in is given."""
