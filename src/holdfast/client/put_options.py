@@ -31,27 +31,35 @@ from holdfast.settings import (
     unknown_option,
 )
 
-_EXTRA: Final = {
-    name: option for name, option in OPTIONS.items() if option.field in ExtraOptions.__struct_fields__
+_VALUES: Final = {
+    name: (option.field, option.check) for name, option in OPTIONS.items() if name not in ("jid", "only_new")
 }
+"""The options that are a field of the command, or of its `ExtraOptions`, by themselves."""
+_EXTRA: Final = frozenset(ExtraOptions.__struct_fields__)
 _ITEM: Final = ("klass", "data", *OPTIONS)
 _EMPTY: Final = b"{}"
 _OF_RECURRING: Final = ("interval", "offset", "backlog")
 _BUDGETS: Final = frozenset(("retries", "max_losses"))
 
 
-def extra_options(options: Mapping[str, object], jid: str, delay_ms: int) -> ExtraOptions | None:
-    """Return those of `options` that `ExtraOptions` has, None if none is given. Raises UsageError."""
-    given = {
-        option.field: option.check(name, options[name])
-        for name, option in _EXTRA.items()
-        if options.get(name) is not None
-    }
+def checked_values(options: Mapping[str, object]) -> dict[str, Any]:
+    """Return what a command has for the options that were given, by its fields, without jid and mode. Raises UsageError."""
+    values: dict[str, Any] = {}
+    for name, value in options.items():
+        if value is not None and name in _VALUES:
+            field, check = _VALUES[name]
+            values[field] = check(name, value)
+    return values
+
+
+def extra_options(values: Mapping[str, Any], jid: str) -> ExtraOptions | None:
+    """Return those of the values that `ExtraOptions` has, None if there is none. Raises UsageError."""
+    given = {field: value for field, value in values.items() if field in _EXTRA}
     if not given:
         return None
     if jid in given.get("depends", ()):
         raise UsageError(f"depends: {jid} cannot wait for itself")
-    if 0 < given.get("expires_ms", 0) <= delay_ms:
+    if 0 < given.get("expires_ms", 0) <= values.get("delay_ms", 0):
         raise UsageError("expires must be later than delay: the job could never start")
     return ExtraOptions(**given)
 
@@ -164,10 +172,7 @@ def make_put(
         if not options:
             return Put(queue, name, body)
         if options.keys() == _BUDGETS:
-            retries = checked_option(options, "retries", DEFAULT_RETRIES)
-            return Put(
-                queue, name, body, retries=retries, max_losses=checked_option(options, "max_losses", None)
-            )
+            return Put(queue, name, body, **checked_values(options))
     for option in options:
         if option not in OPTIONS:
             raise unknown_option("put", option, tuple(OPTIONS))
@@ -178,15 +183,12 @@ def _put_with(
     queue: str, name: str, body: bytes, options: Mapping[str, object], must_exist: bool, traced: bool
 ) -> Put | PutWithOptions:
     jid, mode = _identity(options, must_exist)
-    priority, delay = checked_option(options, "priority", 0), checked_option(options, "delay", 0)
-    extra = extra_options(options, jid, delay)
+    values = checked_values(options)
+    extra = extra_options(values, jid)
     if traced and (trace := put_span(queue, name, jid)):
         extra = replace(extra or ExtraOptions(), trace=trace)
-    retries, losses = (
-        checked_option(options, "retries", DEFAULT_RETRIES),
-        checked_option(options, "max_losses", None),
-    )
-    shared = priority, retries, delay, mode, losses
+    retries, delay = values.get("retries", DEFAULT_RETRIES), values.get("delay_ms", 0)
+    shared = values.get("priority", 0), retries, delay, mode, values.get("max_losses")
     if extra is None:
         return Put(queue, name, body, jid, *shared)
     return PutWithOptions(queue, JobWithOptions(name, body, jid, extra), *shared)
@@ -195,12 +197,6 @@ def _put_with(
 def name_of(klass: object) -> str:
     """Return the name to store for a class, function or module; text stays as it is. Raises UsageError naming `klass`."""
     return check_name("klass", klass if isinstance(klass, str) else klass_name(klass))
-
-
-def checked_option(options: Mapping[str, object], name: str, default: Any) -> Any:
-    """Return what the command has for an option, `default` if it is not given. Raises UsageError."""
-    value = options.get(name)
-    return default if value is None else OPTIONS[name].check(name, value)
 
 
 def _identity(options: Mapping[str, object], must_exist: bool) -> tuple[str, Mode]:

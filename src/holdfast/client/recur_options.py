@@ -6,7 +6,7 @@ from typing import Any, Final, TypedDict
 from holdfast.bounds import Backlog
 from holdfast.client.put_options import (
     NOTHING,
-    checked_option,
+    checked_values,
     extra_options,
     name_of,
     with_class_defaults,
@@ -74,7 +74,8 @@ def make_recur(
         raise UsageError("recur needs an interval, in seconds: recur(klass, data, 60)")
     interval = check_milliseconds("interval", options["interval"], SHORTEST)
     jid = _jid(options.get("jid"))
-    extra = extra_options(options, jid, 0)
+    values = checked_values(options)
+    extra = extra_options(values, jid)
     return Recur(
         queue,
         name_of(klass),
@@ -82,12 +83,12 @@ def make_recur(
         b"{}" if data is NOTHING else encode_data(data, settings.max_data),
         jid,
         check_milliseconds("offset", options.get("offset") or 0, -MAX_DELAY),
-        checked_option(options, "priority", 0),
-        checked_option(options, "retries", DEFAULT_RETRIES),
+        values.get("priority", 0),
+        values.get("retries", DEFAULT_RETRIES),
         check_bounded("backlog", options.get("backlog") or 0, Backlog),
         extra or ExtraOptions(),
         bool(options.get("keeps_time")),
-        checked_option(options, "max_losses", None),
+        values.get("max_losses"),
     )
 
 

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict
 
-from holdfast.bounds import Losses, ParentJids, Priority, Retries, TagNames, ThrottleNames
+from holdfast.bounds import Losses, ParentJids, Priority, Retries, TagNames, ThrottleNames, limits, most
 from holdfast.code.backoff import BackoffData, backoff_words
 from holdfast.settings import (
     SHORTEST,
     Duration,
     HasJid,
-    check_bounded,
     check_jids,
     check_milliseconds,
     check_name,
     check_names,
     check_switch,
+    check_whole,
 )
 
 Kind = Literal["switch", "whole", "seconds", "names", "jids", "text", "backoff"]
@@ -43,11 +43,13 @@ class Option(NamedTuple):
 
 
 def _within(kind: Any) -> Callable[[str, object], int]:
-    return lambda name, value: check_bounded(name, value, kind)
+    low, high = limits(kind)
+    return lambda name, value: check_whole(name, value, low, high)
 
 
 def _each(kind: Any) -> Callable[[str, object], list[str]]:
-    return lambda name, value: check_names(name, value, kind)
+    longest = most(kind)
+    return lambda name, value: check_names(name, value, longest)
 
 
 def _jids(name: str, value: object) -> list[str]:
