@@ -117,6 +117,7 @@ def test_eight_hours_of_changes_leave_the_memory_of_pages_and_server_flat(
     visit: Visits, client: Client, tmp_path: Path
 ) -> None:
     place = (str(client.store_url), client.settings.namespace)
+    visit.expect("htmx:error: timeout")  # to a clock that is twenty times as fast, half a second is late
     with (
         serving(*place, tmp_path / "web", "--auth", "none") as (address, process),
         httpx.Client(base_url=address, timeout=60) as server,
