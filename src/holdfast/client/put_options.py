@@ -44,12 +44,12 @@ _BUDGETS: Final = frozenset(("retries", "max_losses"))
 
 def checked_values(options: Mapping[str, object]) -> dict[str, Any]:
     """Return what a command has for the options that were given, by its fields, without jid and mode. Raises UsageError."""
-    values: dict[str, Any] = {}
-    for name, value in options.items():
-        if value is not None and name in _VALUES:
-            field, check = _VALUES[name]
-            values[field] = check(name, value)
-    return values
+    given = [
+        (_VALUES[name], name, value)
+        for name, value in options.items()
+        if value is not None and name in _VALUES
+    ]
+    return {field: check(name, value) for (field, check), name, value in given}
 
 
 def extra_options(values: Mapping[str, Any], jid: str) -> ExtraOptions | None:
