@@ -15,6 +15,8 @@ from holdfast import (
     WrongState,
 )
 
+pytestmark = pytest.mark.each
+
 
 class Shape:
     """Something whose name can be stored."""

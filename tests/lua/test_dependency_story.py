@@ -11,6 +11,8 @@ from holdfast.commands.queues import ThrottleSet
 from holdfast.errors import DependencyRefused, JobNotFound, WrongState
 from native_door import Door, StoreMessage
 
+pytestmark = pytest.mark.each
+
 
 def finish(door: Door, jid: str, queue: str = "q") -> None:
     """Pop until `jid` comes, and complete it."""

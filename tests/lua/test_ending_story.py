@@ -9,6 +9,8 @@ from holdfast.commands.outcomes import Advance, Fail, Retry
 from holdfast.errors import JobNotFound, LeaseLost
 from native_door import Door
 
+pytestmark = pytest.mark.each
+
 
 def popped(core, queue="q", worker="w"):
     [job] = core(Pop(worker, [queue]))

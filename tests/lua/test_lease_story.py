@@ -14,6 +14,8 @@ from holdfast.commands.queues import CountQueues, GetStats
 from holdfast.errors import LeaseLost, WrongState
 from native_door import Door
 
+pytestmark = pytest.mark.each
+
 
 def popped(core, worker="w", queue="q"):
     [job] = core(Pop(worker, [queue]))

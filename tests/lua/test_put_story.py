@@ -7,6 +7,8 @@ from holdfast.commands.queues import QueueNames
 from holdfast.errors import JobExists, JobNotFound, Refused
 from native_door import Door, StoreMessage
 
+pytestmark = pytest.mark.each
+
 LONG = b'"' + b"x" * 2000 + b'"'
 
 

@@ -11,6 +11,8 @@ from holdfast.errors import JobNotFound
 from holdfast.models import JobFacts
 from native_door import Door, StoreMessage
 
+pytestmark = pytest.mark.each
+
 MINUTE = 60_000
 
 

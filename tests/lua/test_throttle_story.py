@@ -16,6 +16,8 @@ from holdfast.commands.queues import (
 from holdfast.models import JobFacts
 from native_door import Door
 
+pytestmark = pytest.mark.each
+
 
 def put(
     door: Door,
