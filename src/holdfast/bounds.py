@@ -17,11 +17,11 @@ DEFAULT_BACKOFF: Final = ("exponential", 1000, 600_000, 25)
 MAX_PAUSE_MS: Final = 31 * 86_400_000
 """The longest pause between two attempts."""
 _CENTURY_MS: Final = round(MAX_DELAY * 1000)
-_NAME: Final = r"^[^\x00-\x1f\x7f-\x9f]+$"
+NAME_PATTERN: Final = r"^[^\x00-\x1f\x7f-\x9f]+$"
 
 # Names.
 
-Name = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"pattern": _NAME})]
+Name = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"pattern": NAME_PATTERN})]
 OptionalName = Annotated[str, Meta(max_length=200)]
 """A name, or "" for none."""
 Names = Annotated[Sequence[Name], Meta(max_length=MAX_BATCH)]

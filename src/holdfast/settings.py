@@ -15,7 +15,7 @@ import msgspec
 from holdfast.bounds import MAX_BATCH as MAX_BATCH
 from holdfast.bounds import MAX_DELAY as MAX_DELAY
 from holdfast.bounds import MAX_WHOLE as MAX_WHOLE
-from holdfast.bounds import Count, limits, most
+from holdfast.bounds import NAME_PATTERN, Count, Name, limits, most
 from holdfast.codecs import MAX_DATA, MAX_DATA_CAP
 from holdfast.errors import UsageError
 
@@ -43,7 +43,7 @@ DEFAULT_HEARTBEAT: Final = 30
 SHORTEST: Final = 0.001
 """Seconds: times are kept in milliseconds."""
 
-_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
+_NAME, _LONGEST_NAME = re.compile(NAME_PATTERN), most(Name)
 _NAMESPACE = re.compile(r"[^\s:{}\x00-\x1f\x7f]{1,100}")
 _DATABASE = re.compile(r"rediss?://[^/?#]*/([^?#]*[^/?#])")
 _SCHEMES = ("redis://", "rediss://", "unix://")
@@ -119,8 +119,8 @@ def check_name(what: str, name: object) -> str:
         size = len(name.encode())
     except UnicodeError:
         raise UsageError(f"{what} {name!r} cannot be written as UTF-8") from None
-    if not 1 <= size <= 200:
-        raise UsageError(f"{what} must have 1 to 200 bytes, not {size}")
+    if not 1 <= size <= _LONGEST_NAME:
+        raise UsageError(f"{what} must have 1 to {_LONGEST_NAME} bytes, not {size}")
     if not _NAME.fullmatch(name):
         raise UsageError(f"{what} {name!r} holds control characters")
     if len(checked_names) < 10_000:

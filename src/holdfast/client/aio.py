@@ -82,7 +82,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
     def acting_as(self, actor: str) -> "AsyncClient":
         """Return this client, with a line in the audit log for each change of a queue, throttle, setting, recurring job, worker or topic.
 
-        It shares the connections of this one; close this one. `actor` is who acts, such as `ada@laptop`. Raises UsageError.
+        It shares the connections of this client, which is the one to close. `actor` is who acts, such as `ada@laptop`. Raises UsageError.
         """
         return AsyncActingClient(self, actor)
 

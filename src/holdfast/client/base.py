@@ -94,7 +94,10 @@ class ClientBase(ClientVerbs, Generic[D]):
             self.shard.on_load = self._loaded
 
     def _act_for(self, client: Any, actor: str) -> None:
-        """Have what `client` has, but for the handles that belong to that; both wait for results on one connection."""
+        """Share what another client has, except its handles, and have each change audited as done by `actor`.
+
+        Both wait for results on one connection. Raises UsageError.
+        """
         from holdfast.commands.operations import audited  # programs that are no operators do without it
 
         waits, who = client._results, check_name("actor", actor)

@@ -93,7 +93,7 @@ class Client(Decorating, ClientBase[Redis], SyncHandle):
     def acting_as(self, actor: str) -> "Client":
         """Return this client, with a line in the audit log for each change of a queue, throttle, setting, recurring job, worker or topic.
 
-        It shares the connections of this one; close this one. `actor` is who acts, such as `ada@laptop`. Raises UsageError.
+        It shares the connections of this client, which is the one to close. `actor` is who acts, such as `ada@laptop`. Raises UsageError.
         """
         return ActingClient(self, actor)
 

@@ -9,7 +9,6 @@ from holdfast.bounds import (
     Losses,
     Milliseconds,
     Name,
-    OptionalName,
     ParentJids,
     Priority,
     Retries,
@@ -38,7 +37,7 @@ class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
     tags: TagNames | None = None
     throttles: ThrottleNames = ()
     depends: ParentJids = ()
-    backoff: OptionalName = ""
+    backoff: str = ""
     expires_ms: Milliseconds = 0
     limit_ms: Milliseconds = 0
     keep_ms: Milliseconds | None = None

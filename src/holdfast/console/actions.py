@@ -32,7 +32,6 @@ from holdfast.settings import (
 from holdfast.wire.plans import Plan, Planner
 
 R = TypeVar("R")
-MOST: Final = 512
 
 
 def act(ask: Planner, who: str, spec: Spec, jids: Sequence[str]) -> Plan[list[tuple[str, bool | Refused]]]:

@@ -115,7 +115,7 @@ def _check_changes(changes: Sequence[SettingChange], values: Mapping[str, str]) 
         raise ChangedSettings(changed)
 
 
-def change_settings(ask: Planner, who: str, changes: Sequence[SettingChange]) -> Plan[list[SettingChanged]]:
+def change_settings(ask: Planner, changes: Sequence[SettingChange]) -> Plan[list[SettingChanged]]:
     """Write settings that have the values that were seen. All are checked before the first is written.
 
     Each is written only if it still has the value with which it was checked: another change of this moment is not lost.
@@ -208,7 +208,7 @@ class ConfigurationVerbs:
 
         All are checked before the first is written.
         """
-        return change_settings(ask, self.actor, changes)
+        return change_settings(ask, changes)
 
     @PlanMethod
     def queue_order(self, ask: Planner) -> Plan[QueueOrder]:

@@ -1,6 +1,6 @@
-"""The flows of workers for tests, written once for the blocking and the async worker.
+"""What workers for tests do, in steps, written once for the blocking and the async worker.
 
-A flow yields steps: a plan to run, which returns its result, or a job to perform, which returns its outcome.
+A generator yields steps: a plan to run, which returns its result, or a job to perform, which returns its outcome.
 """
 
 import functools
@@ -65,7 +65,7 @@ class Performed(msgspec.Struct, frozen=True, eq=False):
 
 
 class Steps:
-    """The flows of one worker for tests. Raises UsageError for invalid options."""
+    """What one worker for tests does, in steps. Raises UsageError for invalid options."""
 
     def __init__(
         self, shard: Shard, worker: str, clock: StoppedClock | None, options: Mapping[str, Any]

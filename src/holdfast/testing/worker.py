@@ -259,9 +259,9 @@ class LocalWorker(Blocking, WorkerVerbs):
         self._async_client.link.drop()
         self._own.close()
 
-    def _drive(self, flow: Performing[T]) -> T:
+    def _drive(self, steps: Performing[T]) -> T:
         run = self._own.runner.run
-        return drive(flow, lambda step: self._perform(step) if isinstance(step, JobFacts) else run(step))
+        return drive(steps, lambda step: self._perform(step) if isinstance(step, JobFacts) else run(step))
 
     def _perform(self, facts: JobFacts) -> Outcome:
         # In its own context: a job that puts another one inline stays the current job afterwards.
@@ -282,13 +282,13 @@ class LocalWorker(Blocking, WorkerVerbs):
             return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
         return self._coroutines.run(coroutine, context=copy_context())
 
-    async def _drive_in_loop(self, flow: Performing[T]) -> T:
+    async def _drive_in_loop(self, steps: Performing[T]) -> T:
         async def result(step: JobFacts | Plan[object]) -> Any:
             if isinstance(step, JobFacts):
                 return await perform_in_task(self._performer, step, self._threads)
             return self._own.runner.run(step)
 
-        return await drive_async(flow, result)
+        return await drive_async(steps, result)
 
     def _job(self, facts: JobFacts) -> Job:
         return HeldJob.held(facts, self.client, nothing)
@@ -343,13 +343,13 @@ class AsyncLocalWorker(Awaiting, WorkerVerbs):
         self._plain.close()
         self._own.link.drop()
 
-    async def _drive(self, flow: Performing[T]) -> T:
+    async def _drive(self, steps: Performing[T]) -> T:
         async def result(step: JobFacts | Plan[object]) -> Any:
             if isinstance(step, JobFacts):
                 return await perform_in_task(self._performer, step, self._threads)
             return await self._own.runner.run(step)
 
-        return await drive_async(flow, result)
+        return await drive_async(steps, result)
 
     def _job(self, facts: JobFacts) -> Job:
         return HeldJob.held(facts, self._plain, nothing)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, NamedTuple, Union, cast, get_args, get
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from holdfast.bounds import MAX_DELAY, Name, OptionalName, Whole, meta
+from holdfast.bounds import MAX_BATCH, MAX_DELAY, Name, OptionalName, Whole, meta
 from holdfast.code.backoff import backoff_words
 from holdfast.code.job_options import RESULT_KEEP
 from holdfast.code.put_options import OPTIONS
@@ -25,7 +25,6 @@ from holdfast.settings import check_name
 Value = Callable[[Any], object]
 """Reads the value of a field of a command from a request."""
 
-_MOST: Final = 512
 Data = Raw | UnsetType
 Seconds = Annotated[float, Meta(ge=0, le=MAX_DELAY)]
 Backoff = float | str | dict[str, float | str]
@@ -142,7 +141,7 @@ def list_of(name: str, kind: type[msgspec.Struct], *, required: bool = True) -> 
     """Return the part of a list of structs, which are objects in the request."""
     element, make = _made(kind)
     default: Any = msgspec.NODEFAULT if required else _EMPTY_LIST
-    typed: Any = Annotated[list[element], Meta(max_length=_MOST)]  # type: ignore[valid-type]
+    typed: Any = Annotated[list[element], Meta(max_length=MAX_BATCH)]  # type: ignore[valid-type]
 
     def value(request: Any) -> object:
         return [make(one) for one in getattr(request, name)]
