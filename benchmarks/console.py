@@ -9,7 +9,7 @@ from holdfast import Client
 from holdfast.cli.top import pause_after
 from holdfast.commands.jobs import PutMany
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.ids import mint_jid
 from holdfast.testing.store import ScratchStore
 

@@ -16,7 +16,7 @@ from benchmarks.report import Row, Say, at_most
 from benchmarks.worker import QUEUE, is_done, start_worker, until, working
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
-from holdfast.work.settings import POOLS
+from holdfast.worker.settings import POOLS
 
 LEASE, GRACE = 2, 1
 YOUNG = 1.1

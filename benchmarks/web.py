@@ -22,7 +22,7 @@ from benchmarks.report import Row, Say, at_most
 from holdfast import Client
 from holdfast.commands.jobs import PutMany
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.console.page_paths import segment
 from holdfast.ids import mint_jid
 from holdfast.testing.store import ScratchStore

@@ -8,7 +8,7 @@ from benchmarks.pace import busy_share, pace, ratio, resident, setting
 from benchmarks.report import Row, Say, at_least, at_most, shown
 from benchmarks.worker import ARGUED, QUEUE, Run, is_done, perform, until, working
 from holdfast.testing.store import ScratchStore
-from holdfast.work.settings import POOLS
+from holdfast.worker.settings import POOLS
 
 FLOORS = {
     "thread": ("bench.nothing", 10_000, ("--concurrency", "10")),

@@ -34,8 +34,8 @@ NOT_HERE = (
     "holdfast.gnomes",
     "holdfast.store.launch",
     "holdfast.testing",
-    "holdfast.work.pools.greenlet",
-    "holdfast.work.startup",
+    "holdfast.worker.pools.greenlet",
+    "holdfast.worker.startup",
 )
 """Programs, and what imports packages that a program may want to load later or not at all."""
 
@@ -100,7 +100,7 @@ def become(request: dict[str, Any], base: list[str]) -> None:
     time.tzset()
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     # It shares this memory with its own children only: it was made by an import, so ours would be that of all programs.
-    outcome: Any = importlib.import_module("holdfast.work.performing.outcome")
+    outcome: Any = importlib.import_module("holdfast.worker.performing.outcome")
     outcome._names.__init__()
     named = os.environ.get("PYTHONPATH", "")
     sys.path[:] = [*(named.split(os.pathsep) if named else []), *base]

@@ -46,9 +46,9 @@ class GnomesJob:
 def run(url: str, count: int, namespace: str = "gnomes") -> list[dict[str, Any]]:
     """Put `count` jobs into the store at `url`, run them in this process, and return their data."""
     from holdfast.client.sync import Client
-    from holdfast.work.run import run_worker
-    from holdfast.work.settings import WorkerSettings
-    from holdfast.work.store_choice import StoreChoice
+    from holdfast.worker.run import run_worker
+    from holdfast.worker.settings import WorkerSettings
+    from holdfast.worker.store_choice import StoreChoice
 
     with Client(url, namespace=namespace, deadline=_PATIENCE, url_origin="--url") as client:
         jids = [

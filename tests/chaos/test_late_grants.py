@@ -12,7 +12,7 @@ from holdfast import Client
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.jobs import Put
 from holdfast.testing.store import ScratchStore
-from holdfast.work.settings import POOLS
+from holdfast.worker.settings import POOLS
 from waiting import until
 
 SLOW = pytest.mark.full

@@ -15,8 +15,8 @@ from trouble import WRITTEN_AT_ONCE, meanwhile
 from holdfast import Client
 from holdfast.commands.jobs import JobGet
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
-from holdfast.console.operations import LEASE_MS, Operation, Running
+from holdfast.console.operations.operations import LEASE_MS, Operation, Running
+from holdfast.console.operations.spec import Spec
 from holdfast.errors import HoldfastError, WrongState
 from holdfast.models import JobFacts
 from holdfast.testing.clock import START_MS, StoppedClock

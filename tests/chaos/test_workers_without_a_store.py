@@ -11,7 +11,7 @@ from crew import Worker
 from trouble import busy
 from ward import Ward
 
-from holdfast.work.settings import POOLS
+from holdfast.worker.settings import POOLS
 from waiting import pause, until
 
 SAID = re.compile(r"PID (\d+).*(trying again|again, after)")

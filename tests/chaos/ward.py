@@ -12,7 +12,7 @@ from proxy import Proxy
 
 from holdfast import Client, Job
 from holdfast.testing.store import ScratchStore
-from holdfast.work.settings import POOLS
+from holdfast.worker.settings import POOLS
 from waiting import until
 
 QUICK: Final = ("process", "asyncio")

@@ -8,7 +8,7 @@ from holdfast import Client
 from holdfast.commands.admin import Audit
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.testing.clock import START_MS, StoppedClock
 
 NAMESPACE = "test-layouts"
@@ -105,7 +105,7 @@ def _operators(client: Client, clock: StoppedClock) -> None:
     console = Console(client, "ada@box")
     console.pause("import", why="the supplier's server is down", seconds=3600)
     client.run(Audit("bob@laptop", "set config", "heartbeat", "3600"))
-    with mock.patch("holdfast.console.operations.mint_jid", side_effect=map(jid, count(900))):
+    with mock.patch("holdfast.console.operations.operations.mint_jid", side_effect=map(jid, count(900))):
         done = console.start_operation(
             Spec(action="tag", filter="queue:mail state:waiting,failed", value="seen")
         )

@@ -8,7 +8,7 @@ from command_line import holdfast
 from holdfast import Client
 from holdfast.commands.jobs import PutMany
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.ids import mint_jid
 from terminal import Terminal
 from waiting import until

@@ -16,11 +16,18 @@ from holdfast import AsyncClient, Client
 from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import Release
 from holdfast.commands.workers import WorkerSeen
-from holdfast.console import job_checks, triage
 from holdfast.console.access import rules_of
-from holdfast.console.doctor import examine
-from holdfast.console.findings import Report
-from holdfast.console.store_checks import StoreFacts, eviction, memory, persistence, replication, version
+from holdfast.console.health import job_checks, triage
+from holdfast.console.health.doctor import examine
+from holdfast.console.health.findings import Report
+from holdfast.console.health.store_checks import (
+    StoreFacts,
+    eviction,
+    memory,
+    persistence,
+    replication,
+    version,
+)
 from holdfast.core.library import library, shown_core
 from holdfast.testing import StoppedClock
 from holdfast.testing.clock import START_MS

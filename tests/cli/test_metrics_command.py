@@ -15,7 +15,7 @@ import programs
 from holdfast import Client
 from holdfast.cli.main import run
 from holdfast.console.handles import Console
-from holdfast.console.metrics import OTHER
+from holdfast.console.read.metrics import OTHER
 from waiting import until
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

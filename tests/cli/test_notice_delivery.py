@@ -22,8 +22,8 @@ from holdfast.cli.notices.notice import Backlog, Digest, JobNotice, Notice
 from holdfast.cli.notices.sinks import Sink, Undelivered
 from holdfast.cli.notices.surges import SurgeNotice
 from holdfast.cli.notices.webhook import Chat, Webhook
+from holdfast.client.signature import signature
 from holdfast.errors import UsageError
-from holdfast.signature import signature
 from waiting import until
 
 

@@ -14,9 +14,9 @@ from holdfast.cli.notices.notice import Notice
 from holdfast.cli.notices.surges import SurgeNotice, SurgePoller, SurgeWatch
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.handles import Console
+from holdfast.console.health.triage import MANY
 from holdfast.console.masking import MASKED, Mask
 from holdfast.console.page_paths import group_path, name_of
-from holdfast.console.triage import MANY
 from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.testing.store import ScratchStore
 from waiting import until

@@ -19,7 +19,7 @@ from holdfast.cli.web import web
 from holdfast.cli.worker import worker
 from holdfast.cli.worker_start import settings_of
 from holdfast.cli.workers import workers
-from holdfast.work.settings import WorkerSettings
+from holdfast.worker.settings import WorkerSettings
 from waiting import until
 
 HERE = Path(__file__).parents[2] / "docs" / "examples"

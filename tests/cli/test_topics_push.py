@@ -19,8 +19,8 @@ import pytest
 import programs
 from command_line import holdfast
 from holdfast import Client
+from holdfast.client.signature import signature
 from holdfast.client.topics.topic import Topic
-from holdfast.signature import signature
 from holdfast.testing.store import ScratchStore
 from receiver import (
     ENDLESS,

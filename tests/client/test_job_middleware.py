@@ -25,7 +25,7 @@ from holdfast.middleware import (
     Timeout,
     exponential,
 )
-from holdfast.work.middleware.limits import memory_used
+from holdfast.worker.middleware.limits import memory_used
 
 SEEN: list[Any] = []
 

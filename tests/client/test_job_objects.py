@@ -11,7 +11,7 @@ from sync_async import Async
 import holdfast
 from holdfast import AsyncJob, Job, JobNotFound, UsageError
 from holdfast.models import JobFacts
-from holdfast.work.performing.surroundings import HeldAsyncJob, HeldJob
+from holdfast.worker.performing.surroundings import HeldAsyncJob, HeldJob
 
 
 class Greeter:

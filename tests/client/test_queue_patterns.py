@@ -10,7 +10,7 @@ from holdfast.queue_resolvers import (
     QueueResolver,
     TransformingQueueResolver,
 )
-from holdfast.work.queues import routing as resolving
+from holdfast.worker.queues import routing as resolving
 
 resolve = DynamicMappingQueueIdentifiersTransformer.resolve_queue_names
 prioritize = DynamicPriorityQueueIdentifiersTransformer.prioritize_queues

@@ -6,7 +6,7 @@ from command_line import holdfast
 from holdfast import Client
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings, shown_url
-from holdfast.work.store_choice import StoreChoice
+from holdfast.worker.store_choice import StoreChoice
 
 SECRET = "sEcrEt"
 SPOILED = [

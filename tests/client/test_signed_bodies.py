@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.client.signature import read_secret, signature
 from holdfast.errors import UsageError
-from holdfast.signature import read_secret, signature
 
 
 def test_a_receiver_computes_the_same_from_secret_time_and_body() -> None:

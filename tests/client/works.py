@@ -10,13 +10,13 @@ from typing import Any
 
 from holdfast import AsyncClient
 from holdfast.commands.leases import Pop
-from holdfast.work.performing.surroundings import make_performer
-from holdfast.work.queues.route import Route
-from holdfast.work.run import run_serial
-from holdfast.work.session import StoreSession
-from holdfast.work.settings import WorkerSettings
-from holdfast.work.signals import Stop
-from holdfast.work.store_choice import StoreChoice
+from holdfast.worker.performing.surroundings import make_performer
+from holdfast.worker.queues.route import Route
+from holdfast.worker.run import run_serial
+from holdfast.worker.session import StoreSession
+from holdfast.worker.settings import WorkerSettings
+from holdfast.worker.signals import Stop
+from holdfast.worker.store_choice import StoreChoice
 
 
 class _Store(StoreChoice):

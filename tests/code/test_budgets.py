@@ -9,7 +9,7 @@ from holdfast.client.function_jobs import FunctionJob
 from holdfast.code.registry import find
 from holdfast.commands.outcomes import Fail, Retry
 from holdfast.models import JobFacts
-from holdfast.work.performing.outcome import raised
+from holdfast.worker.performing.outcome import raised
 
 
 def shout(word: str) -> str:

@@ -5,8 +5,8 @@ import pytest
 from holdfast import Client, UsageError
 from holdfast.commands.outcomes import OWN_BACKOFF, Retry
 from holdfast.models.job import BUDGETED
-from holdfast.work.performing.outcome import Retry as RetryWish
-from holdfast.work.performing.outcome import granted, raised
+from holdfast.worker.performing.outcome import Retry as RetryWish
+from holdfast.worker.performing.outcome import granted, raised
 
 
 def row(client: Client, jid: str):

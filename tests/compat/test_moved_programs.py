@@ -324,7 +324,7 @@ def test_an_option_of_a_worker_that_there_is_not_is_refused(client):
 
 
 def test_a_worker_goes_to_the_store_of_its_client_with_all_it_was_given(client, monkeypatch):
-    from holdfast.work.classes import forking
+    from holdfast.worker.classes import forking
 
     told = []
     monkeypatch.setattr(forking, "run_worker", lambda *given: told.append(given[:2]))

@@ -9,7 +9,7 @@ from holdfast.client.patterns import QueuePriorityPattern
 from holdfast.commands.recurring import RecurUpdate
 from holdfast.console.configuration import SettingChange
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.console.put import NamedCode
 from holdfast.testing.clock import StoppedClock
 

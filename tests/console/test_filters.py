@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.commands.job_rows import JobRow
-from holdfast.console import filter_terms
-from holdfast.console.filter_parser import MAX_DEPTH, MAX_LENGTH, MAX_TEXTS
-from holdfast.console.filter_terms import All, AnyOf, Node, Not, Term, Word, all_of, any_of, negation
-from holdfast.console.filter_values import (
+from holdfast.console.filters import Filter, glob, parse
+from holdfast.console.search import filter_terms
+from holdfast.console.search.filter_parser import MAX_DEPTH, MAX_LENGTH, MAX_TEXTS
+from holdfast.console.search.filter_terms import All, AnyOf, Node, Not, Term, Word, all_of, any_of, negation
+from holdfast.console.search.filter_values import (
     FIELDS,
     PRECISIONS,
     STATES,
@@ -30,7 +31,6 @@ from holdfast.console.filter_values import (
     Scalar,
     Value,
 )
-from holdfast.console.filters import Filter, glob, parse
 from holdfast.errors import FilterError, UsageError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "search.md").read_text()

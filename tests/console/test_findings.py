@@ -4,8 +4,8 @@ import pytest
 
 from command_line import holdfast
 from holdfast import Client
-from holdfast.console.attention import Attention
 from holdfast.console.handles import Console
+from holdfast.console.health.attention import Attention
 from holdfast.testing.clock import START_MS, StoppedClock
 
 

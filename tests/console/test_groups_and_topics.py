@@ -6,8 +6,8 @@ import pytest
 
 from holdfast import AsyncClient, Client
 from holdfast.commands.failures import FailureGroup
-from holdfast.console.failure_list import failed_of, growth, hours_of
 from holdfast.console.handles import AsyncConsole, Console
+from holdfast.console.read.failure_list import failed_of, growth, hours_of
 from holdfast.errors import UnknownName, UsageError
 
 

@@ -8,7 +8,7 @@ from holdfast import AsyncClient, Client
 from holdfast.commands.leases import CompleteMany, Done
 from holdfast.console.filters import parse, term
 from holdfast.console.handles import AsyncConsole, Console
-from holdfast.console.job_queries import attempts_of
+from holdfast.console.read.job_queries import attempts_of
 from holdfast.errors import JobNotFound, UsageError, WrongState
 from holdfast.models.job import HistoryEntry
 

@@ -9,10 +9,10 @@ import pytest
 from holdfast import AsyncClient, Client
 from holdfast.commands.jobs import PutMany
 from holdfast.commands.operations import Act, OperationGet, OperationSet, Progress
-from holdfast.console.dry_run import DryRun
 from holdfast.console.handles import AsyncConsole, Console
-from holdfast.console.operation_spec import Spec, merged
-from holdfast.console.operations import LEASE_MS, Running
+from holdfast.console.operations.dry_run import DryRun
+from holdfast.console.operations.operations import LEASE_MS, Running
+from holdfast.console.operations.spec import Spec, merged
 from holdfast.errors import OperationNotFound, UsageError, WrongState
 from holdfast.testing.clock import START_MS, StoppedClock
 

@@ -10,12 +10,12 @@ from holdfast.commands import Command
 from holdfast.commands.admin import Watch
 from holdfast.commands.views import Minutes, Tallies
 from holdfast.commands.workers import WorkerSeen
-from holdfast.console import charts
-from holdfast.console.charts import PROTOCOL_BUCKETS, added, per_minute, rates, steps, waiting_at
 from holdfast.console.handles import Console
 from holdfast.console.put import NamedCode
-from holdfast.console.queries import Series, Servers, growth_of
-from holdfast.console.queue_figures import QueueFigures
+from holdfast.console.read import charts
+from holdfast.console.read.charts import PROTOCOL_BUCKETS, added, per_minute, rates, steps, waiting_at
+from holdfast.console.read.queries import Series, Servers, growth_of
+from holdfast.console.read.queue_figures import QueueFigures
 from holdfast.models import Counts, Sample
 from holdfast.testing.clock import START_MS, StoppedClock
 

@@ -15,8 +15,8 @@ from holdfast import AsyncClient, Client
 from holdfast.commands.jobs import JobGet
 from holdfast.console.filters import parse
 from holdfast.console.handles import AsyncConsole, Console
-from holdfast.console.operation_spec import Spec
-from holdfast.console.search import row_of, search
+from holdfast.console.operations.spec import Spec
+from holdfast.console.search.search import row_of, search
 from holdfast.errors import FilterError, UsageError
 
 
@@ -431,8 +431,8 @@ def test_other_work_of_the_event_loop_has_its_turn_while_jobs_are_compared(
 def test_a_page_that_takes_long_ends_and_the_next_goes_on_there(
     large: list[str], client: Client, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr("holdfast.console.search.MOST_SECONDS", seconds)
-    monkeypatch.setattr("holdfast.console.search._SLICE", -1.0)
+    monkeypatch.setattr("holdfast.console.search.search.MOST_SECONDS", seconds)
+    monkeypatch.setattr("holdfast.console.search.search._SLICE", -1.0)
     console, seen, after, pages = Console(client), list[str](), "", 0
     while pages == 0 or after:
         page = console.jobs(f"ipsum ({HEAVY} or lorem)", limit=100, after=after)

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast import AsyncClient, Client
 from holdfast.console.handles import AsyncConsole, Console
-from holdfast.console.snooze import KEY
+from holdfast.console.health.snooze import KEY
 from holdfast.errors import UnknownName, UsageError
 from holdfast.testing.clock import START_MS, StoppedClock
 

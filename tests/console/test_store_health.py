@@ -9,7 +9,7 @@ import redis
 
 from holdfast import Client
 from holdfast.console.handles import Console
-from holdfast.console.metrics import Metric
+from holdfast.console.read.metrics import Metric
 from holdfast.errors import Refused
 from holdfast.settings import redis_cli_of
 from holdfast.testing.store import ScratchStore

@@ -11,7 +11,7 @@ from test_gateway_verbs import EXAMPLES
 from holdfast import Client
 from holdfast.console.handles import Console
 from holdfast.console.masking import MASKED, Mask
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.web.gateway.verbs import verbs as table
 from holdfast.web.users import User
 

@@ -11,7 +11,7 @@ from model_looks import DAY
 from rules_recurring import templates
 from rules_wishes import TAGS
 
-from holdfast.console.operation_spec import INVERSE
+from holdfast.console.operations.spec import INVERSE
 
 MOST_OPERATIONS = 12
 LEASE = 5_000

@@ -14,8 +14,8 @@ from holdfast.settings import Settings
 from holdfast.testing.clock import START_MS
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
-from holdfast.work.queues.route import Route
-from holdfast.work.session import ANY_QUEUE, StoreSession
+from holdfast.worker.queues.route import Route
+from holdfast.worker.session import ANY_QUEUE, StoreSession
 from native_door import Door
 from waiting import LONGER
 

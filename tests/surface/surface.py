@@ -37,7 +37,7 @@ from holdfast.web.gateway.verbs import verbs
 HERE = Path(__file__).parent
 MODULES = (
     "holdfast", "holdfast.errors", "holdfast.workers", "holdfast.reservers", "holdfast.queue_resolvers", "holdfast.middleware",
-    "holdfast.push", "holdfast.gnomes", "holdfast.listener", "holdfast.signature", "holdfast.profile", "holdfast.web", "holdfast.testing",
+    "holdfast.push", "holdfast.gnomes", "holdfast.listener", "holdfast.client.signature", "holdfast.profile", "holdfast.web", "holdfast.testing",
     "holdfast.compat.reqless",
 )  # fmt: skip
 """The modules that programs import by name."""

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast import AsyncClient, Client, JobFailed, UsageError, WorkError, current_job
 from holdfast.testing import AsyncLocalWorker, LocalWorker, StoppedClock, all_put
-from holdfast.work.performing.outcome import Failed, Retry
+from holdfast.worker.performing.outcome import Failed, Retry
 
 
 class Letter:

@@ -46,7 +46,7 @@ UNUSED = """
     import sys
 
     def test_nothing_is_loaded_before_a_fixture_is_named():
-        barred = ("redis", "msgspec", "holdfast.client", "holdfast.work", "holdfast.wire", "holdfast.store")
+        barred = ("redis", "msgspec", "holdfast.client", "holdfast.worker", "holdfast.wire", "holdfast.store")
         assert [name for name in sys.modules if name.startswith(barred)] == []
         assert "holdfast.testing.plugin" in sys.modules
     """

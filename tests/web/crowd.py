@@ -6,7 +6,7 @@ from holdfast import Client
 from holdfast.commands.leases import CompletePop, Done
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 
 QUEUES = tuple(
     f"{team}-{what}-production-eu-central-1"

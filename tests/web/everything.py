@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from holdfast import Client
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.console.page_paths import segment
 from holdfast.web.pages import TABLE
 from holdfast.web.views import View

@@ -6,7 +6,7 @@ import random
 from holdfast import Client
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.testing.clock import START_MS, StoppedClock
 
 NOW_MS = 1_795_703_520_000

@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 from holdfast import Client
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
-from holdfast.console.operations import Operation
+from holdfast.console.operations.operations import Operation
+from holdfast.console.operations.spec import Spec
 from holdfast.console.page_paths import segment
 from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.web import User, create_app

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from holdfast import Client
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.console.page_paths import segment
 from holdfast.testing.store import ScratchStore
 from web_process import serving

@@ -14,9 +14,9 @@ from starlette.testclient import TestClient
 
 from holdfast import Client
 from holdfast.client.function_jobs import FunctionJob
-from holdfast.console.filter_values import FIELDS
 from holdfast.console.handles import Console
 from holdfast.console.page_paths import segment
+from holdfast.console.search.filter_values import FIELDS
 from holdfast.settings import DEFAULT_BACKLOG
 from holdfast.web import User
 from holdfast.web.pages.job_facts import arguments_of, moments_of

@@ -18,7 +18,7 @@ from holdfast.commands.admin import Audit, AuditLine
 from holdfast.commands.leases import CompleteMany, Done
 from holdfast.console.handles import Console
 from holdfast.console.masking import Mask
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.testing.clock import START_MS, StoppedClock
 from holdfast.web import User, create_app
 from holdfast.web.pages import TABLE

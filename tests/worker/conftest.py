@@ -15,7 +15,7 @@ import holdfast
 import programs
 from holdfast.commands.leases import Pop
 from holdfast.commands.outcomes import Retry
-from holdfast.work.settings import POOLS
+from holdfast.worker.settings import POOLS
 
 ARRIVALS = ("at once", "delayed", "retried", "recurring", "lost")
 """How a job comes to an idle worker: all but the first are taken by its timer, not by a wake-up."""
@@ -29,10 +29,10 @@ logging.basicConfig(level=logging.INFO, format=FORMAT)
 
 SUPERVISOR = """
 import os, signal
-from holdfast.work.pools import serial
-from holdfast.work.settings import WorkerSettings
-from holdfast.work.store_choice import StoreChoice
-from holdfast.work.parent.supervisor import Supervisor
+from holdfast.worker.pools import serial
+from holdfast.worker.settings import WorkerSettings
+from holdfast.worker.store_choice import StoreChoice
+from holdfast.worker.supervisor.supervisor import Supervisor
 import chores
 settings = WorkerSettings(("q",), workers=2, imports=("chores",)).checked()
 store = StoreChoice.of(chores.app)

@@ -6,12 +6,12 @@ import pytest
 from worker_kit import until
 
 from holdfast import current_job
-from holdfast.work.settings import ONE_SLOT
+from holdfast.worker.settings import ONE_SLOT
 
 WORN = """
 import chores
 from holdfast.middleware import *
-from holdfast.work.performing.outcome import Moved
+from holdfast.worker.performing.outcome import Moved
 
 
 class Noting:

@@ -11,7 +11,7 @@ from worker_kit import until
 import programs
 from holdfast.cli import main
 from holdfast.testing.store import ScratchStore
-from holdfast.work.settings import SLOTS
+from holdfast.worker.settings import SLOTS
 
 
 def run(*flags, env=None, cwd=None):

@@ -11,7 +11,7 @@ from worker_kit import until
 
 from holdfast import Client, UsageError
 from holdfast.testing.store import ScratchStore
-from holdfast.work.greenlets import check_patched, patch
+from holdfast.worker.greenlets import check_patched, patch
 
 GREEN = '''
 import socket, subprocess, threading, time
@@ -190,8 +190,8 @@ def test_a_program_that_patched_all_of_its_library_may_be_the_parent(shop):
     program.write_text(
         "from gevent import monkey\nmonkey.patch_all()\nimport os\n"
         "from holdfast.client.store_options import ClientOptions\n"
-        "from holdfast.work.run import run_worker\nfrom holdfast.work.settings import WorkerSettings\n"
-        "from holdfast.work.store_choice import StoreChoice\n"
+        "from holdfast.worker.run import run_worker\nfrom holdfast.worker.settings import WorkerSettings\n"
+        "from holdfast.worker.store_choice import StoreChoice\n"
         "store = StoreChoice(os.environ['CHORES_URL'], ClientOptions(namespace=os.environ['CHORES_NAMESPACE']))\n"
         "run_worker(WorkerSettings(('q',), 'gevent', 1, max_jobs=2, drain=True), store)\n"
     )

@@ -10,11 +10,11 @@ from worker_kit import until
 
 from holdfast.client.sync import Client
 from holdfast.wire.plans import Step
-from holdfast.work.in_process import RenewalThread
-from holdfast.work.parent.calls import StoreCalls
-from holdfast.work.parent.child import LeaseTable, Place
-from holdfast.work.parent.renewal import LeaseRenewal
-from holdfast.work.settings import WorkerSettings
+from holdfast.worker.in_process import RenewalThread
+from holdfast.worker.leases.renewal import LeaseRenewal
+from holdfast.worker.settings import WorkerSettings
+from holdfast.worker.supervisor.calls import StoreCalls
+from holdfast.worker.supervisor.child import LeaseTable, Place
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ class Granting(LeaseTable):
 @pytest.mark.full
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_a_job_that_is_granted_while_its_keeper_looks_is_renewed(client, url, namespace, monkeypatch, at):
-    monkeypatch.setattr("holdfast.work.keeper.LONGEST_PERIOD", 3600.0)
+    monkeypatch.setattr("holdfast.worker.leases.keeper.LONGEST_PERIOD", 3600.0)
     table, renewed = Granting(at), []
     settings = WorkerSettings(queues=("q",), pool="serial").checked()
     place = Place("w", 0, table, table.theirs, 0, settings, None)

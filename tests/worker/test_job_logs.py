@@ -12,7 +12,7 @@ from holdfast import JobFailed
 from holdfast.code.current import Running, running
 from holdfast.logs import DescriptorHandler, FinishedJob, FinishedJobs, JsonFormatter, TextFormatter, jobs_log
 from holdfast.models import JobFacts
-from holdfast.work.middleware.builtin import MOST_LINES, Records
+from holdfast.worker.middleware.builtin import MOST_LINES, Records
 
 TALKING = """
 import logging, os, signal, threading

@@ -13,14 +13,14 @@ from worker_kit import process_lives, until
 
 from holdfast.commands.leases import Pop
 from holdfast.wire.waiting import sleep
-from holdfast.work.in_process import InProcess
-from holdfast.work.keeper import LOST, Held
-from holdfast.work.parent.child import LeaseTable
-from holdfast.work.parent.children import ChildProcess
-from holdfast.work.parent.losses import EarlyMessages, LostLeases
-from holdfast.work.parent.messages import StoreMessage
-from holdfast.work.settings import WorkerSettings
-from holdfast.work.store_choice import StoreChoice
+from holdfast.worker.in_process import InProcess
+from holdfast.worker.leases.keeper import LOST, Held
+from holdfast.worker.leases.losses import EarlyMessages, LostLeases
+from holdfast.worker.settings import WorkerSettings
+from holdfast.worker.store_choice import StoreChoice
+from holdfast.worker.supervisor.child import LeaseTable
+from holdfast.worker.supervisor.children import ChildProcess
+from holdfast.worker.supervisor.messages import StoreMessage
 
 
 def short_leases(shop, seconds=1):

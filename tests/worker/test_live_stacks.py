@@ -23,8 +23,8 @@ from holdfast.cli.main import run
 from holdfast.client.stacks import Answer, LiveStack
 from holdfast.commands.workers import WorkerAnswer, WorkerAsk
 from holdfast.errors import WrongState
-from holdfast.work.observe.stacks import Dumped, stack_of_job
-from holdfast.work.parent.messages import StoreMessage, StoreMessages
+from holdfast.worker.observe.stacks import Dumped, stack_of_job
+from holdfast.worker.supervisor.messages import StoreMessage, StoreMessages
 
 SITES = """
 import os

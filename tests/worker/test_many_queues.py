@@ -9,9 +9,9 @@ from holdfast import Client
 from holdfast.commands.leases import Done, Pop
 from holdfast.commands.outcomes import Retry
 from holdfast.wire.plans import LinkError, Step
-from holdfast.work.queues.route import FEW, Route
-from holdfast.work.queues.routing import PatternResolver
-from holdfast.work.session import ANY_QUEUE, StoreSession
+from holdfast.worker.queues.route import FEW, Route
+from holdfast.worker.queues.routing import PatternResolver
+from holdfast.worker.session import ANY_QUEUE, StoreSession
 
 LONG = "60"
 """Seconds until an idle worker looks by itself: longer than a test waits."""
@@ -214,7 +214,7 @@ def test_rules_that_cannot_be_read_again_leave_those_that_were_read(shop, monkey
     route.refresh()
     [job] = run(turns.round_trip(2))
     send(Step([("RPUSH", f"{shop.client.root}qp", "[1]")]))
-    monkeypatch.setattr("holdfast.work.queues.routing._Kept.is_old", True)
+    monkeypatch.setattr("holdfast.worker.queues.routing._Kept.is_old", True)
     turns.end(Done(job.jid, job.token))
     put_count(shop, "q-two", 2)
     route.refresh()

@@ -15,9 +15,9 @@ import holdfast
 from holdfast.errors import ConnectionLost
 from holdfast.models import JobFacts
 from holdfast.wire.outage import OUTAGES, Outage
-from holdfast.work.keeper import GAPS, Held, Keeper
-from holdfast.work.observe import ledger as ledgers
-from holdfast.work.observe.ledger import BOUNDS, MAX_ROWS, OTHER, Ledger, watch_troubles
+from holdfast.worker.leases.keeper import GAPS, Held, Keeper
+from holdfast.worker.observe import ledger as ledgers
+from holdfast.worker.observe.ledger import BOUNDS, MAX_ROWS, OTHER, Ledger, watch_troubles
 
 Samples = dict[tuple[str, ...], float]
 

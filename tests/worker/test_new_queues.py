@@ -7,8 +7,8 @@ from worker_kit import until
 
 from holdfast import Client
 from holdfast.errors import ConnectionLost
-from holdfast.work.queues.new_queues import is_near, note_new_queues
-from holdfast.work.settings import WorkerSettings
+from holdfast.worker.queues.new_queues import is_near, note_new_queues
+from holdfast.worker.settings import WorkerSettings
 
 
 @pytest.mark.full

@@ -15,11 +15,11 @@ from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.errors import ConnectionLost, UsageError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import LONGEST, Outage
-from holdfast.work.keeper import Held, Keeper, run_end
-from holdfast.work.parent.child import Holding, LeaseTable
-from holdfast.work.performing.outcome import Failed, Moved, Retry, failed, granted, log_attempt, raised
-from holdfast.work.queues.route import Route
-from holdfast.work.settings import WorkerSettings
+from holdfast.worker.leases.keeper import Held, Keeper, run_end
+from holdfast.worker.performing.outcome import Failed, Moved, Retry, failed, granted, log_attempt, raised
+from holdfast.worker.queues.route import Route
+from holdfast.worker.settings import WorkerSettings
+from holdfast.worker.supervisor.child import Holding, LeaseTable
 
 FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w", retries=3, remaining=2)
 
@@ -246,7 +246,7 @@ def test_settings_that_cannot_be_are_refused_by_name(settings, word):
 @pytest.mark.full
 def test_a_turn_says_what_ended_and_takes_what_can_start():
     from holdfast.client.sync import Client
-    from holdfast.work.session import ANY_QUEUE, StoreSession
+    from holdfast.worker.session import ANY_QUEUE, StoreSession
 
     shard = Client("redis://nowhere").shard
     shard.met = True
@@ -274,7 +274,7 @@ def test_a_turn_says_what_ended_and_takes_what_can_start():
 
 def test_the_calls_that_take_jobs_have_a_sequence_of_their_own():
     from holdfast.client.sync import Client
-    from holdfast.work.session import StoreSession
+    from holdfast.worker.session import StoreSession
 
     shard = Client("redis://nowhere").shard
     shard.met = True

@@ -10,12 +10,12 @@ from worker_kit import until
 
 from holdfast import Client, __version__
 from holdfast.commands.workers import WorkerQuiet
-from holdfast.work.in_process import RenewalThread
-from holdfast.work.parent import presence
-from holdfast.work.parent.calls import StoreCalls
-from holdfast.work.parent.child import LeaseTable, Place
-from holdfast.work.parent.presence import Presence, Sign
-from holdfast.work.settings import WorkerSettings
+from holdfast.worker.in_process import RenewalThread
+from holdfast.worker.settings import WorkerSettings
+from holdfast.worker.supervisor import presence
+from holdfast.worker.supervisor.calls import StoreCalls
+from holdfast.worker.supervisor.child import LeaseTable, Place
+from holdfast.worker.supervisor.presence import Presence, Sign
 
 
 def listed(shop):

@@ -10,7 +10,7 @@ from worker_kit import until
 
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
-from holdfast.work.observe.http import MOST_CLIENTS, MOST_HEAD, Address, Answer, HttpThread, answer_to
+from holdfast.worker.observe.http import MOST_CLIENTS, MOST_HEAD, Address, Answer, HttpThread, answer_to
 
 
 def free_port():
@@ -172,7 +172,7 @@ def test_an_answer_says_how_long_it_is_and_is_kept_by_nobody():
 
 @pytest.mark.full
 def test_clients_that_take_too_long_are_dropped(monkeypatch):
-    monkeypatch.setattr("holdfast.work.observe.http.PATIENCE", 0.05)
+    monkeypatch.setattr("holdfast.worker.observe.http.PATIENCE", 0.05)
     web, port = HttpThread(), free_port()
     web.http.serve(Address("127.0.0.1", port), "/", lambda: Answer(200, b""))
     with web, socket.create_connection(("127.0.0.1", port), 5) as client:

@@ -9,8 +9,8 @@ from worker_kit import until
 from holdfast import UsageError
 from holdfast.commands.leases import Popped
 from holdfast.wire.shards import Shard
-from holdfast.work.queues.reserving import Delegating, Ordered, RoundRobin, ShuffledRoundRobin
-from holdfast.work.queues.route import Route
+from holdfast.worker.queues.reserving import Delegating, Ordered, RoundRobin, ShuffledRoundRobin
+from holdfast.worker.queues.route import Route
 from holdfast.workers import SerialWorker
 
 SIZES = {"A": 5, "B": 2, "C": 3}

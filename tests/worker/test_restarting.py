@@ -78,9 +78,9 @@ def test_a_serial_worker_shows_where_it_is_at_hup_and_goes_on(shop):
 def test_a_handler_for_hup_is_called_in_place_of_the_stack_and_may_fail(shop):
     worker = shop.run_code(
         """
-        from holdfast.work.run import run_worker
-        from holdfast.work.settings import WorkerSettings
-        from holdfast.work.store_choice import StoreChoice
+        from holdfast.worker.run import run_worker
+        from holdfast.worker.settings import WorkerSettings
+        from holdfast.worker.store_choice import StoreChoice
         import chores
         def handler():
             chores.note("handled")
@@ -230,7 +230,7 @@ def test_where_no_process_can_adopt_orphans_each_child_loads_the_code(shop):
     worker = shop.run_code(
         f"""
         from holdfast.cli.main import run
-        from holdfast.work.parent import loading
+        from holdfast.worker.supervisor import loading
         loading.adopts_orphans = lambda: False
         run(["worker", "-q", "q", "-w", "2", "--url", {shop.url!r}, "--namespace", {shop.namespace!r}, "-m", "desk"])
         """

@@ -10,7 +10,7 @@ from worker_kit import until
 from holdfast import UsageError
 from holdfast.commands.leases import Lease, Pop
 from holdfast.commands.workers import WorkerSeen
-from holdfast.work.parent.presence import Resuming, divide, refuse_a_second, resumable
+from holdfast.worker.supervisor.presence import Resuming, divide, refuse_a_second, resumable
 
 STUBBORN = """
 import os

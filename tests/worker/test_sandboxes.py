@@ -11,7 +11,7 @@ import pytest
 from worker_kit import until
 
 from holdfast.errors import UsageError
-from holdfast.work.performing.sandboxes import (
+from holdfast.worker.performing.sandboxes import (
     PrivateDirectory,
     Sandbox,
     Sandboxes,

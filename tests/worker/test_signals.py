@@ -12,7 +12,7 @@ import pytest
 from worker_kit import process_lives, until
 
 from holdfast.wire.plans import Step
-from holdfast.work.signals import (
+from holdfast.worker.signals import (
     ALL,
     UNWIND,
     DeferredTermination,
@@ -275,7 +275,7 @@ def test_no_signal_for_the_main_thread_is_delivered_to_one_that_was_started_besi
 STRUCK = """
 import os, signal
 import chores
-from holdfast.work.forking import forked
+from holdfast.worker.forking import forked
 fork = forked._fork
 
 

@@ -104,10 +104,10 @@ def test_code_that_another_worker_of_the_same_program_could_not_load_is_no_obsta
     port = free_port()
     shop.run_code(f"""
         import os
-        from holdfast.work.run import run_worker
-        from holdfast.work.settings import WorkerSettings
-        from holdfast.work.startup_check import note_obstacle
-        from holdfast.work.store_choice import StoreChoice
+        from holdfast.worker.run import run_worker
+        from holdfast.worker.settings import WorkerSettings
+        from holdfast.worker.startup_check import note_obstacle
+        from holdfast.worker.store_choice import StoreChoice
         import chores
         other = os.fork()
         if other == 0:

@@ -52,7 +52,7 @@ def test_term_and_int_stop_at_once_and_give_the_job_back(shop, pool, number):
 
 SLOW_END = """
 import chores
-from holdfast.work.performing.surroundings import Surroundings
+from holdfast.worker.performing.surroundings import Surroundings
 
 close = Surroundings.close
 

@@ -9,9 +9,9 @@ from time import monotonic
 import pytest
 from worker_kit import process_lives, until
 
-from holdfast.work.parent.child import LeaseTable
-from holdfast.work.parent.children import ChildProcess, Children
-from holdfast.work.settings import WorkerSettings
+from holdfast.worker.settings import WorkerSettings
+from holdfast.worker.supervisor.child import LeaseTable
+from holdfast.worker.supervisor.children import ChildProcess, Children
 from programs import calls_store
 
 

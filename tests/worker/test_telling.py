@@ -8,7 +8,7 @@ from holdfast.commands.options import ExtraOptions, JobWithOptions
 from holdfast.commands.outcomes import Advance, Expire, Fail, Retry
 from holdfast.errors import WorkError
 from holdfast.models import JobFacts
-from holdfast.work.forking.solitary import read_outcome, write_outcome
+from holdfast.worker.forking.solitary import read_outcome, write_outcome
 
 FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w")
 FOLLOW = (

@@ -10,9 +10,9 @@ from worker_kit import process_lives, until
 
 import waiting
 from holdfast.release import VERSION
-from holdfast.work import process_state
-from holdfast.work.process_state import PAUSE, Title, get_title, set_title
-from holdfast.work.signals import UNWIND
+from holdfast.worker import process_state
+from holdfast.worker.process_state import PAUSE, Title, get_title, set_title
+from holdfast.worker.signals import UNWIND
 
 
 def shown(pid: int) -> str:

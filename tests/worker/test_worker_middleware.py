@@ -12,7 +12,7 @@ from holdfast.code.resolver import Target
 from holdfast.errors import MiddlewareMisconfigured, UsageError
 from holdfast.middleware import JobMetrics, Sentry
 from holdfast.models import JobFacts
-from holdfast.work.performing.chain import (
+from holdfast.worker.performing.chain import (
     Chain,
     Mixable,
     around_fork,
@@ -20,7 +20,7 @@ from holdfast.work.performing.chain import (
     checked_middleware,
     own_middleware,
 )
-from holdfast.work.settings import WorkerSettings
+from holdfast.worker.settings import WorkerSettings
 
 AROUND = """
 import asyncio, inspect, os

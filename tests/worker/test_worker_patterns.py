@@ -11,9 +11,9 @@ from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost
 from holdfast.queue_resolvers import QueuePriorityPattern
 from holdfast.wire.shards import Shard
-from holdfast.work.queues.route import Route
-from holdfast.work.queues.routing import PatternResolver
-from holdfast.work.settings import WorkerSettings
+from holdfast.worker.queues.route import Route
+from holdfast.worker.queues.routing import PatternResolver
+from holdfast.worker.settings import WorkerSettings
 
 MENU = """
 import chores

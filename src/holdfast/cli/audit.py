@@ -16,7 +16,7 @@ from holdfast.cli.tables import cut_line
 from holdfast.commands.admin import AuditLine
 from holdfast.console.filters import glob
 from holdfast.console.handles import Console
-from holdfast.console.queries import Page
+from holdfast.console.read.queries import Page
 from holdfast.text import moment
 
 _EMPTY: Final = "The audit log is empty: no operator has changed anything yet."

@@ -11,12 +11,12 @@ from holdfast.cli.connection import Place, store_options
 from holdfast.cli.output import FiniteRange, confirm, echo_text, json_option, print_json, progress, yes_option
 from holdfast.cli.tables import Listing, cut_line, echo_wrapped, new_line
 from holdfast.commands.operations import Action
-from holdfast.console.dry_run import DryRun
-from holdfast.console.filter_values import Exact
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import APPLIES, Spec
-from holdfast.console.operations import Operation, Running
+from holdfast.console.operations.dry_run import DryRun
+from holdfast.console.operations.operations import Operation, Running
+from holdfast.console.operations.spec import APPLIES, Spec
 from holdfast.console.plain import plain
+from holdfast.console.search.filter_values import Exact
 from holdfast.errors import HoldfastError, Refused, TransportError, UsageError
 from holdfast.text import counted, duration, either
 

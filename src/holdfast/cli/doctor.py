@@ -6,7 +6,7 @@ from holdfast.cli.connection import Place, look, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.cli.tables import print_findings
-from holdfast.console.doctor import MOST_KEYS, examine
+from holdfast.console.health.doctor import MOST_KEYS, examine
 from holdfast.text import counted
 
 

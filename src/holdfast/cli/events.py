@@ -15,7 +15,7 @@ from holdfast.cli.connection import Place, store_options
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json
 from holdfast.client.listener import InThread, Listener, Message
 from holdfast.client.sync import Client
-from holdfast.console.events import (
+from holdfast.console.read.events import (
     WATCHED_FOR,
     Change,
     EventLine,

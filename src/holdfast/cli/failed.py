@@ -28,10 +28,10 @@ from holdfast.client.reasons import argument
 from holdfast.code.failure import error_line
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.handles import Console
-from holdfast.console.job_queries import FailureDetail
-from holdfast.console.operation_spec import Spec
+from holdfast.console.health.snooze import GROUP
+from holdfast.console.operations.spec import Spec
 from holdfast.console.plain import plain
-from holdfast.console.snooze import GROUP
+from holdfast.console.read.job_queries import FailureDetail
 from holdfast.errors import Refused, UsageError
 from holdfast.text import brief_ago, counted, duration, moment
 

@@ -17,7 +17,7 @@ from holdfast.commands.job_rows import JobRow
 from holdfast.console.filters import parse
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored
-from holdfast.console.search import SearchPage
+from holdfast.console.search.search import SearchPage
 from holdfast.errors import UsageError
 from holdfast.printable import one_line
 from holdfast.settings import MAX_BATCH

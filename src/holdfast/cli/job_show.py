@@ -15,8 +15,8 @@ from holdfast.client.stacks import UNDER_WAY
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.handles import Console
-from holdfast.console.job_queries import JobDetail, logged
 from holdfast.console.plain import plain, stored
+from holdfast.console.read.job_queries import JobDetail, logged
 from holdfast.errors import JobNotFound
 from holdfast.models import HistoryEntry, JobFacts
 from holdfast.settings import OWN_THROTTLE

@@ -148,7 +148,7 @@ def _drop_output() -> None:
 def _hide_secrets() -> None:
     """Show URLs in the list of processes, which everybody reads, without what may be secret in them."""
     if any(_URL.search(word) for word in sys.argv[1:]):
-        from holdfast.work.process_state import set_title
+        from holdfast.worker.process_state import set_title
 
         set_title(" ".join(["holdfast", *(_URL.sub(_without_secrets, word) for word in sys.argv[1:])]))
 

@@ -14,10 +14,10 @@ from holdfast.cli.examples import examples
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.cli.program import Program
 from holdfast.console.handles import Console
-from holdfast.console.metrics import MOST_QUEUES, Metric
+from holdfast.console.read.metrics import MOST_QUEUES, Metric
 from holdfast.errors import HoldfastError, UsageError, missing_extra
 from holdfast.settings import check_host
-from holdfast.work.observe.http import Address, Answer, HttpThread
+from holdfast.worker.observe.http import Address, Answer, HttpThread
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation

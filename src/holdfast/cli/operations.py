@@ -22,7 +22,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.tables import Listing, echo_wrapped, new_line
 from holdfast.console.handles import Console
-from holdfast.console.operations import Operation
+from holdfast.console.operations.operations import Operation
 from holdfast.console.plain import plain
 from holdfast.text import brief_ago, counted, moment
 

@@ -13,7 +13,7 @@ import click
 from holdfast.cli.tables import Listing, echo_wrapped
 from holdfast.code.put_options import OPTIONS, Kind
 from holdfast.console.put import value_of
-from holdfast.console.queries import Page
+from holdfast.console.read.queries import Page
 from holdfast.settings import MAX_BATCH, MAX_DELAY
 from holdfast.text import counted, parse_length
 

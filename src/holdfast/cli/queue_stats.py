@@ -11,10 +11,10 @@ from holdfast.cli.examples import examples
 from holdfast.cli.options import day, print_list
 from holdfast.cli.output import echo_text, json_option, print_json, repeat, watch_option
 from holdfast.cli.tables import cut_line, sparkline
-from holdfast.console.charts import histogram, rates, short
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain
-from holdfast.console.queries import QueueDetail, Series
+from holdfast.console.read.charts import histogram, rates, short
+from holdfast.console.read.queries import QueueDetail, Series
 from holdfast.models import Sample, Stats
 from holdfast.text import moment
 

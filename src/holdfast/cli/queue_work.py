@@ -11,9 +11,9 @@ from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import length
 from holdfast.cli.output import echo_text, json_option, print_json, progress, yes_option
-from holdfast.console.filter_values import Exact
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
+from holdfast.console.search.filter_values import Exact
 from holdfast.models import Counts
 from holdfast.text import duration
 

@@ -17,7 +17,7 @@ from holdfast.client.reasons import silence
 from holdfast.commands.queues import QueueOption
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain
-from holdfast.console.queries import SORTS, QueueDetail
+from holdfast.console.read.queries import SORTS, QueueDetail
 from holdfast.models import Counts
 from holdfast.settings import MAX_BATCH
 from holdfast.text import age, ago, counted, duration, listed, moment

@@ -19,10 +19,10 @@ from holdfast.cli.options import print_list
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json, repeat, watch_option
 from holdfast.cli.tables import echo_wrapped
 from holdfast.client.sync import Client
-from holdfast.console.attention import is_silent
-from holdfast.console.charts import short
 from holdfast.console.handles import Console
+from holdfast.console.health.attention import is_silent
 from holdfast.console.plain import plain
+from holdfast.console.read.charts import short
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.printable import one_line
 from holdfast.settings import check_host

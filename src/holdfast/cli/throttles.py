@@ -21,7 +21,7 @@ from holdfast.cli.output import (
     yes_option,
 )
 from holdfast.console.handles import Console
-from holdfast.console.queries import Throttle
+from holdfast.console.read.queries import Throttle
 from holdfast.text import brief_ago, counted, duration
 
 ID: Final = click.argument("id", shell_complete=names_of("throttles"))

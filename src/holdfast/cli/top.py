@@ -16,11 +16,11 @@ import msgspec
 
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.output import FiniteRange
-from holdfast.console.attention import is_silent
 from holdfast.console.handles import Console
-from holdfast.console.operation_spec import Spec
-from holdfast.console.overview import Overview
-from holdfast.console.queries import queues_of
+from holdfast.console.health.attention import is_silent
+from holdfast.console.operations.spec import Spec
+from holdfast.console.read.overview import Overview
+from holdfast.console.read.queries import queues_of
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.printable import one_line
 from holdfast.text import duration

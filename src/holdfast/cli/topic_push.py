@@ -17,8 +17,8 @@ from holdfast.cli.options import length
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.cli.program import Program
 from holdfast.cli.worker_log import open_log, set_level
+from holdfast.client.signature import read_secret
 from holdfast.errors import UsageError, missing_extra
-from holdfast.signature import read_secret
 from holdfast.text import counted
 
 

@@ -19,9 +19,9 @@ from holdfast.cli.examples import examples
 from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, PROXY_SECRET, USERS
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.cli.program import Program
+from holdfast.client.signature import LEAST_SECRET, read_secret
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError, missing_extra
-from holdfast.signature import LEAST_SECRET, read_secret
 
 _PATIENCE: Final = 30.0
 _MODES: Final = ("token", "none", "basic", "bearer", "proxy")

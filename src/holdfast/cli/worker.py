@@ -15,9 +15,9 @@ from holdfast.cli.place import inherited, own_namespace_option, url_origin
 from holdfast.cli.program import Program, split_each
 from holdfast.cli.worker_log import open_log, set_level
 from holdfast.errors import UsageError
-from holdfast.work.greenlets import patch
-from holdfast.work.settings import LOG_FORMATS, POOLS, RESERVERS, SLOTS, WorkerSettings
-from holdfast.work.startup import StartupCode
+from holdfast.worker.greenlets import patch
+from holdfast.worker.settings import LOG_FORMATS, POOLS, RESERVERS, SLOTS, WorkerSettings
+from holdfast.worker.startup import StartupCode
 
 _SLOTS_HELP: Final = ", ".join(f"{slots} for {pool}" for pool, slots in SLOTS.items())
 _DEFAULTS: Final = WorkerSettings(("q",))
@@ -278,7 +278,7 @@ def worker(context: click.Context, /, reloads: bool, **flags: Any) -> int:
     if flags["pool"] == "gevent":
         patch()
     from holdfast.cli.worker_start import start
-    from holdfast.work.signals import before_and_after_work
+    from holdfast.worker.signals import before_and_after_work
 
     with before_and_after_work():
         return start(flags)

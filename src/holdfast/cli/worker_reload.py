@@ -15,12 +15,12 @@ from time import monotonic
 from typing import Final
 
 from holdfast.text import listed
-from holdfast.work import signals
-from holdfast.work.processes import die_with, prepare
-from holdfast.work.settings import FOLDER
-from holdfast.work.signals import Handlers, Stop
-from holdfast.work.startup import StartupCode
-from holdfast.work.startup_check import StartupCheck, share_obstacle
+from holdfast.worker import signals
+from holdfast.worker.processes import die_with, prepare
+from holdfast.worker.settings import FOLDER
+from holdfast.worker.signals import Handlers, Stop
+from holdfast.worker.startup import StartupCode
+from holdfast.worker.startup_check import StartupCheck, share_obstacle
 
 log = logging.getLogger("holdfast")
 

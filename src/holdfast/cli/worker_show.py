@@ -12,9 +12,9 @@ from holdfast.cli.options import length, print_list
 from holdfast.cli.output import echo_text, json_option, print_facts, print_json, repeat, watch_option
 from holdfast.client.stacks import PATIENCE
 from holdfast.commands.workers import HeldJob, WorkerFacts
-from holdfast.console.attention import is_silent
 from holdfast.console.handles import Console
-from holdfast.console.queries import WorkerDetail, queues_of
+from holdfast.console.health.attention import is_silent
+from holdfast.console.read.queries import WorkerDetail, queues_of
 from holdfast.errors import Refused
 from holdfast.text import age, counted, duration, short_clock, span
 

@@ -20,16 +20,16 @@ from holdfast.client.opening import clients
 from holdfast.code.importing import noting
 from holdfast.errors import UsageError
 from holdfast.text import listed
-from holdfast.work.descendants import end_descendants
-from holdfast.work.imported_clients import choose
-from holdfast.work.parent.loader import Load
-from holdfast.work.parent.loading import Loading
-from holdfast.work.performing.outcome import met_unknown
-from holdfast.work.performing.surroundings import make_importable
-from holdfast.work.run import body_of, run_worker
-from holdfast.work.settings import Pool, WorkerSettings
-from holdfast.work.startup import call_setup, import_modules, load_middleware, search_first
-from holdfast.work.store_choice import StoreChoice
+from holdfast.worker.descendants import end_descendants
+from holdfast.worker.imported_clients import choose
+from holdfast.worker.performing.outcome import met_unknown
+from holdfast.worker.performing.surroundings import make_importable
+from holdfast.worker.run import body_of, run_worker
+from holdfast.worker.settings import Pool, WorkerSettings
+from holdfast.worker.startup import call_setup, import_modules, load_middleware, search_first
+from holdfast.worker.store_choice import StoreChoice
+from holdfast.worker.supervisor.loader import Load
+from holdfast.worker.supervisor.loading import Loading
 
 NO_QUEUE = "no queue given: name at least one with --queue, or set HOLDFAST_WORKER_QUEUE, QUEUE or QUEUES"
 

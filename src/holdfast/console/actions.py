@@ -17,9 +17,9 @@ from holdfast.commands.queues import (
 )
 from holdfast.commands.recurring import RecurGet, RecurUpdate
 from holdfast.commands.workers import WorkerQuiet
-from holdfast.console.dependents import with_dependents
-from holdfast.console.operation_spec import Spec, check_value, merged, patch_of
-from holdfast.console.queries import all_workers
+from holdfast.console.operations.dependents import with_dependents
+from holdfast.console.operations.spec import Spec, check_value, merged, patch_of
+from holdfast.console.read.queries import all_workers
 from holdfast.errors import CodecError, JobNotFound, Refused, UsageError, WrongState
 from holdfast.settings import (
     check_bounded,

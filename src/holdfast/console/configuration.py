@@ -11,9 +11,9 @@ from holdfast.client.patterns import QueuePriorityPattern, identifiers_command, 
 from holdfast.client.queue_names import REST, divide_by_rules, resolve_queue_names
 from holdfast.commands.admin import PatternFacts, Patterns
 from holdfast.commands.queues import QueueNames
-from holdfast.console.fleet import rules_of
-from holdfast.console.namespace_queries import Settings, settings
-from holdfast.console.queries import identifiers_of
+from holdfast.console.read.fleet import rules_of
+from holdfast.console.read.namespace_queries import Settings, settings
+from holdfast.console.read.queries import identifiers_of
 from holdfast.errors import UsageError, WrongState
 from holdfast.settings import check_name
 from holdfast.wire.plans import Plan, Planner

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import msgspec
 
-from holdfast.console.filter_parser import MAX_LENGTH, Parser, filter_error
-from holdfast.console.filter_terms import All, Match, Node, RowData
-from holdfast.console.filter_values import FIELDS, SYNONYMS, Glob, Need, TextTest, written
+from holdfast.console.search.filter_parser import MAX_LENGTH, Parser, filter_error
+from holdfast.console.search.filter_terms import All, Match, Node, RowData
+from holdfast.console.search.filter_values import FIELDS, SYNONYMS, Glob, Need, TextTest, written
 from holdfast.settings import check_text
 
 

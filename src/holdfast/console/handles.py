@@ -34,19 +34,22 @@ from holdfast.commands.queues import ThrottleDelete, ThrottleRelease
 from holdfast.commands.recurring import RecurCancel, RecurPause, RecurringFacts, RecurRun, RecurUpdate
 from holdfast.commands.topics import TopicCounts
 from holdfast.commands.workers import HeldJob, WorkerFacts, WorkerForget
-from holdfast.console import actions, job_queries, namespace_queries, operations, queries, snooze
-from holdfast.console.dry_run import DryRun, dry_run
+from holdfast.console import actions
 from holdfast.console.filters import parse
-from holdfast.console.job_queries import FailureDetail, JobDetail
-from holdfast.console.metrics import MOST_QUEUES, Metric, figures, metrics
-from holdfast.console.named import NamedVerbs
-from holdfast.console.operation_spec import Spec
-from holdfast.console.operations import Operation, Running
-from holdfast.console.overview import Overview, overview, snoozed
-from holdfast.console.queries import Page, Throttle, WorkerDetail
+from holdfast.console.health import snooze
+from holdfast.console.health.snooze import Snooze
+from holdfast.console.operations import operations
+from holdfast.console.operations.dry_run import DryRun, dry_run
+from holdfast.console.operations.operations import Operation, Running
+from holdfast.console.operations.spec import Spec
 from holdfast.console.queue_verbs import QueueVerbs
-from holdfast.console.search import SearchPage, search
-from holdfast.console.snooze import Snooze
+from holdfast.console.read import job_queries, namespace_queries, queries
+from holdfast.console.read.job_queries import FailureDetail, JobDetail
+from holdfast.console.read.metrics import MOST_QUEUES, Metric, figures, metrics
+from holdfast.console.read.named import NamedVerbs
+from holdfast.console.read.overview import Overview, overview, snoozed
+from holdfast.console.read.queries import Page, Throttle, WorkerDetail
+from holdfast.console.search.search import SearchPage, search
 from holdfast.console.topic_verbs import TopicVerbs
 from holdfast.console.transfer import TransferVerbs
 from holdfast.errors import Refused, WrongState

@@ -9,13 +9,13 @@ from holdfast.commands import Command
 from holdfast.commands.admin import Audit, Info
 from holdfast.commands.queues import GetStats, Pause, QueueForget, QueueOption, QueueSet
 from holdfast.commands.recurring import RecurringFacts
-from holdfast.console import queries, queue_figures
 from holdfast.console.actions import checked_reason
-from holdfast.console.charts import Steps
-from holdfast.console.marks import Mark, marks
 from holdfast.console.put import NamedCode
-from holdfast.console.queries import Page, QueueDetail
-from holdfast.console.queue_figures import QueueFigures, QueueJobs
+from holdfast.console.read import queries, queue_figures
+from holdfast.console.read.charts import Steps
+from holdfast.console.read.marks import Mark, marks
+from holdfast.console.read.queries import Page, QueueDetail
+from holdfast.console.read.queue_figures import QueueFigures, QueueJobs
 from holdfast.models import Counts, Sample, Stats
 from holdfast.settings import MAX_BATCH, check_milliseconds, check_name, check_names, check_whole
 from holdfast.wire.plans import Plan, Planner

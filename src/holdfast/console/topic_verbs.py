@@ -22,7 +22,7 @@ from holdfast.commands.topics import (
     TopicReserve,
 )
 from holdfast.commands.views import Cursor, ListSet
-from holdfast.console.namespace_queries import Place
+from holdfast.console.read.namespace_queries import Place
 from holdfast.console.unknown import unknown
 from holdfast.settings import MAX_BATCH, SHORTEST, check_milliseconds, check_name, check_names, check_whole
 from holdfast.wire.plans import Plan, Planner

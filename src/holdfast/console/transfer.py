@@ -15,7 +15,7 @@ from holdfast.commands.admin import Info
 from holdfast.commands.jobs import JobGet, Put
 from holdfast.commands.options import PutWithOptions
 from holdfast.console.filters import Filter, parse
-from holdfast.console.search import search
+from holdfast.console.search.search import search
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.ids import mint_jid
 from holdfast.models import JobFacts

@@ -22,15 +22,15 @@ from holdfast.client.sync import Client
 from holdfast.errors import UsageError
 from holdfast.settings import check_list, check_seconds, check_whole
 from holdfast.testing.stand_in import StandIn
-from holdfast.work.parent.child import USED_UP
-from holdfast.work.parent.children import ChildProcess
-from holdfast.work.parent.supervisor import Supervisor
-from holdfast.work.performing.surroundings import make_importable
-from holdfast.work.run import run_serial, run_worker
-from holdfast.work.settings import Pool, WorkerSettings, own_of
-from holdfast.work.signals import Stop
-from holdfast.work.startup import import_modules
-from holdfast.work.store_choice import StoreChoice
+from holdfast.worker.performing.surroundings import make_importable
+from holdfast.worker.run import run_serial, run_worker
+from holdfast.worker.settings import Pool, WorkerSettings, own_of
+from holdfast.worker.signals import Stop
+from holdfast.worker.startup import import_modules
+from holdfast.worker.store_choice import StoreChoice
+from holdfast.worker.supervisor.child import USED_UP
+from holdfast.worker.supervisor.children import ChildProcess
+from holdfast.worker.supervisor.supervisor import Supervisor
 
 R = TypeVar("R")
 

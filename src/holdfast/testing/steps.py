@@ -30,9 +30,9 @@ from holdfast.testing.clock import StoppedClock
 from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
-from holdfast.work.performing.outcome import Outcome
-from holdfast.work.queues.route import Route
-from holdfast.work.session import StoreSession
+from holdfast.worker.performing.outcome import Outcome
+from holdfast.worker.queues.route import Route
+from holdfast.worker.session import StoreSession
 
 T = TypeVar("T")
 Performing = Generator[JobFacts | Plan[object], Any, T]

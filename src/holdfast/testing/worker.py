@@ -23,9 +23,9 @@ from holdfast.models import JobFacts
 from holdfast.testing.clock import StoppedClock, check_client, span
 from holdfast.testing.steps import MAX_NESTED, Performed, Performing, Steps, T
 from holdfast.wire.plans import AsyncRunner, Plan, Runner
-from holdfast.work.performing.outcome import Outcome
-from holdfast.work.performing.perform import Performer
-from holdfast.work.performing.surroundings import HeldAsyncJob, HeldJob, nothing
+from holdfast.worker.performing.outcome import Outcome
+from holdfast.worker.performing.perform import Performer
+from holdfast.worker.performing.surroundings import HeldAsyncJob, HeldJob, nothing
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,7 +18,7 @@ from holdfast.client.listener import AsyncListener
 from holdfast.client.plans import all_counts
 from holdfast.commands.admin import Watch
 from holdfast.commands.views import ListSet
-from holdfast.console.queries import all_workers
+from holdfast.console.read.queries import all_workers
 from holdfast.errors import HoldfastError
 from holdfast.logs import logger
 from holdfast.web.places import AllTaken, Places

@@ -4,8 +4,8 @@ import asyncio
 from typing import Final
 
 from holdfast.console.handles import AsyncConsole
-from holdfast.console.operation_spec import Spec
-from holdfast.console.operations import Running
+from holdfast.console.operations.operations import Running
+from holdfast.console.operations.spec import Spec
 from holdfast.errors import HoldfastError
 from holdfast.logs import logger
 from holdfast.web.live import Hub, cancelled

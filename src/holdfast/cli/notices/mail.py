@@ -19,9 +19,9 @@ from urllib.parse import unquote, urlsplit
 
 from holdfast.cli.notices.notice import Notice, cut
 from holdfast.cli.notices.sinks import LONGEST, TIMEOUT, Sink, Undelivered, ended_after
+from holdfast.client.signature import read_secret
 from holdfast.errors import UsageError
 from holdfast.settings import is_host
-from holdfast.signature import read_secret
 
 PASSWORD: Final = "HOLDFAST_SMTP_PASSWORD"
 _POLICY: Final = SMTP.clone(cte_type="7bit")

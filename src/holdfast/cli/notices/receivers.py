@@ -11,8 +11,8 @@ from holdfast.cli.notices.delivery import Delivery, Limit, parse_limit
 from holdfast.cli.notices.mail import PASSWORD, Mail, mail_server
 from holdfast.cli.notices.sinks import Desktop, Lines, Sink
 from holdfast.cli.notices.webhook import Chat, Webhook
+from holdfast.client.signature import HEADER, check_secret, read_secret
 from holdfast.errors import UsageError
-from holdfast.signature import HEADER, check_secret, read_secret
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,11 +8,11 @@ from typing import Final
 from holdfast.cli.notices.notice import MOST_LINE, Notice, cut, masked
 from holdfast.cli.output import echo_text
 from holdfast.commands.failures import FailureGroup
-from holdfast.console.attention import Attention
 from holdfast.console.handles import Console
+from holdfast.console.health.attention import Attention
+from holdfast.console.health.triage import is_surge, surge_text
 from holdfast.console.masking import Mask
 from holdfast.console.page_paths import group_path
-from holdfast.console.triage import is_surge, surge_text
 from holdfast.errors import HoldfastError
 from holdfast.printable import one_line
 

@@ -12,10 +12,10 @@ from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Reque
 
 from holdfast.cli.notices.notice import Digest, Notice, cut
 from holdfast.cli.notices.sinks import LONGEST, TIMEOUT, Sink, Undelivered, ended_after
+from holdfast.client.signature import HEADER, signature
 from holdfast.errors import UsageError
 from holdfast.release import VERSION
 from holdfast.settings import is_authority
-from holdfast.signature import HEADER, signature
 
 _MOST_CHAT: Final = 3000
 _LONGEST_RETRY: Final = 3600.0

@@ -21,7 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast.logs import logger
 from holdfast.models import JobFacts
 from holdfast.web.gateway.listening import WakeKeys
-from holdfast.work.session import longer
+from holdfast.worker.session import longer
 
 Run = Callable[[Command[Any]], "asyncio.Future[Any]"]
 """Sends a command; how depends on whether the request has a key by which a repeat is recognised."""

@@ -5,9 +5,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.console.findings import Report
-from holdfast.console.installation import Installation
-from holdfast.console.operations import Operation
+from holdfast.console.health.findings import Report
+from holdfast.console.health.installation import Installation
+from holdfast.console.operations.operations import Operation
 from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError
 from holdfast.printable import one_line

@@ -8,8 +8,8 @@ import msgspec
 from holdfast.client.config import KNOWN, OF_THE_ROOT, POSITIVE
 from holdfast.client.patterns import QueuePriorityPattern
 from holdfast.console.configuration import QueueOrder, SettingChange, SettingChanged, changes_of, version_of
-from holdfast.console.fleet import QueueStep
-from holdfast.console.namespace_queries import Setting
+from holdfast.console.read.fleet import QueueStep
+from holdfast.console.read.namespace_queries import Setting
 from holdfast.errors import UsageError
 from holdfast.text import listed, name_or_count
 from holdfast.web.context import Context

@@ -10,14 +10,14 @@ import msgspec
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import Action
-from holdfast.console.failure_list import FailureList, failed_of, hours_of
-from holdfast.console.filter_values import Exact
-from holdfast.console.job_queries import Shared
-from holdfast.console.operation_spec import Spec, patch_of
-from holdfast.console.operations import Operation
+from holdfast.console.health.snooze import GROUP
+from holdfast.console.operations.operations import Operation
+from holdfast.console.operations.spec import Spec, patch_of
 from holdfast.console.page_paths import with_query
-from holdfast.console.search import SearchPage
-from holdfast.console.snooze import GROUP
+from holdfast.console.read.failure_list import FailureList, failed_of, hours_of
+from holdfast.console.read.job_queries import Shared
+from holdfast.console.search.filter_values import Exact
+from holdfast.console.search.search import SearchPage
 from holdfast.errors import OperationNotFound, Refused, UnknownName
 from holdfast.text import name_or_count
 from holdfast.web.context import Context

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.console.filter_values import FIELDS, SYNONYMS, Exact
+from holdfast.console.search.filter_values import FIELDS, SYNONYMS, Exact
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, View
 

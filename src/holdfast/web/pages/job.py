@@ -13,10 +13,10 @@ from holdfast.commands.admin import AuditLine
 from holdfast.commands.jobs import Outcome
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.filters import term
-from holdfast.console.job_lists import Family
-from holdfast.console.job_queries import Attempt, JobDetail, logged
 from holdfast.console.plain import stored
-from holdfast.console.queries import Throttle
+from holdfast.console.read.job_lists import Family
+from holdfast.console.read.job_queries import Attempt, JobDetail, logged
+from holdfast.console.read.queries import Throttle
 from holdfast.errors import HoldfastError, JobNotFound, UsageError
 from holdfast.models import JobFacts
 from holdfast.web.context import Context

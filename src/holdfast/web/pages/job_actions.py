@@ -10,11 +10,11 @@ from starlette.exceptions import HTTPException
 
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import Action
-from holdfast.console.dry_run import DryRun
 from holdfast.console.filters import term
-from holdfast.console.operation_spec import ACTIONS as JOB_ACTIONS
-from holdfast.console.operation_spec import DELETES as _DELETES
-from holdfast.console.operation_spec import INVERSE, Spec, check_spec
+from holdfast.console.operations.dry_run import DryRun
+from holdfast.console.operations.spec import ACTIONS as JOB_ACTIONS
+from holdfast.console.operations.spec import DELETES as _DELETES
+from holdfast.console.operations.spec import INVERSE, Spec, check_spec
 from holdfast.errors import Refused, UsageError
 from holdfast.text import counted, listed, name_or_count
 from holdfast.web.context import Context

@@ -5,9 +5,9 @@ import json
 from typing import Any, Final, Literal
 
 from holdfast.console.actions import Part
-from holdfast.console.job_queries import JobDetail
-from holdfast.console.operation_spec import merged, patch_of
+from holdfast.console.operations.spec import merged, patch_of
 from holdfast.console.plain import stored
+from holdfast.console.read.job_queries import JobDetail
 from holdfast.errors import Refused, UsageError, WrongState
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, Question, View

@@ -8,9 +8,9 @@ import msgspec
 
 from holdfast.client.reasons import Check
 from holdfast.code.registry import find
-from holdfast.console.job_queries import Attempt, JobDetail
-from holdfast.console.operation_spec import APPLIES
+from holdfast.console.operations.spec import APPLIES
 from holdfast.console.plain import stored
+from holdfast.console.read.job_queries import Attempt, JobDetail
 from holdfast.models import HistoryEntry, JobFacts
 
 

@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from holdfast.console.filters import term
-from holdfast.console.job_lists import CompletedPage, TrackedPage
-from holdfast.console.queries import Page
-from holdfast.console.search import SearchPage
+from holdfast.console.read.job_lists import CompletedPage, TrackedPage
+from holdfast.console.read.queries import Page
+from holdfast.console.search.search import SearchPage
 from holdfast.console.unknown import unknown
 from holdfast.web.context import Context
 from holdfast.web.pages.jobs import Facet, facets_of

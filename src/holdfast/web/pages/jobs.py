@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from holdfast.commands.job_rows import JobRow
 from holdfast.console.filters import Filter, parse, term
 from holdfast.console.plain import plain
-from holdfast.console.search import SearchPage
+from holdfast.console.search.search import SearchPage
 from holdfast.errors import FilterError, HoldfastError
 from holdfast.logs import logger
 from holdfast.printable import one_line

@@ -5,8 +5,8 @@ from typing import Final
 import msgspec
 
 from holdfast.commands.admin import AuditLine
-from holdfast.console.operations import Operation
-from holdfast.console.queries import Page
+from holdfast.console.operations.operations import Operation
+from holdfast.console.read.queries import Page
 from holdfast.errors import UsageError
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, View

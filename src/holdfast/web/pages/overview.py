@@ -9,13 +9,13 @@ import msgspec
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.workers import WorkerFacts
-from holdfast.console.attention import KINDS, Attention, is_silent, silent_ms
-from holdfast.console.charts import Steps
-from holdfast.console.filter_values import Exact
-from holdfast.console.job_lists import TrackedPage
-from holdfast.console.marks import Mark
-from holdfast.console.overview import Overview, number_of
-from holdfast.console.queue_figures import MOST, QueueFigures
+from holdfast.console.health.attention import KINDS, Attention, is_silent, silent_ms
+from holdfast.console.read.charts import Steps
+from holdfast.console.read.job_lists import TrackedPage
+from holdfast.console.read.marks import Mark
+from holdfast.console.read.overview import Overview, number_of
+from holdfast.console.read.queue_figures import MOST, QueueFigures
+from holdfast.console.search.filter_values import Exact
 from holdfast.models import Sample
 from holdfast.settings import MAX_BATCH
 from holdfast.text import narrow_duration

@@ -7,9 +7,9 @@ import msgspec
 
 from holdfast.code.put_options import OPTIONS, Kind
 from holdfast.commands.queues import BOUNDS, QueueOption
-from holdfast.console.operation_spec import Spec
+from holdfast.console.operations.spec import Spec
 from holdfast.console.put import NamedCode, value_of
-from holdfast.console.queue_figures import filter_of
+from holdfast.console.read.queue_figures import filter_of
 from holdfast.errors import UsageError
 from holdfast.settings import OWN_THROTTLE, check_whole
 from holdfast.text import name_or_count

@@ -9,15 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.commands.recurring import RecurringFacts
-from holdfast.console.charts import Steps, per_minute
-from holdfast.console.marks import Mark
-from holdfast.console.queries import Page, QueueDetail
-from holdfast.console.queue_figures import (
-    JOB_TABS,
-    QueueFigures,
-    QueueJobs,
-    filter_of,
-)
+from holdfast.console.read.charts import Steps, per_minute
+from holdfast.console.read.marks import Mark
+from holdfast.console.read.queries import Page, QueueDetail
+from holdfast.console.read.queue_figures import JOB_TABS, QueueFigures, QueueJobs, filter_of
 from holdfast.errors import UsageError
 from holdfast.models import Counts, Sample
 from holdfast.web.context import Context

@@ -9,7 +9,7 @@ from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.configuration import version_of
 from holdfast.console.plain import stored
 from holdfast.console.put import NamedCode
-from holdfast.console.queries import HOUR_MS, Page
+from holdfast.console.read.queries import HOUR_MS, Page
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import DEFAULT_BACKLOG
 from holdfast.text import name_or_count

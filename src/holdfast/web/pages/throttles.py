@@ -7,8 +7,8 @@ import msgspec
 
 from holdfast.commands.queues import ThrottleFacts
 from holdfast.console.configuration import version_of
-from holdfast.console.queries import Page, Throttle
-from holdfast.console.throttle_list import ThrottleDetail
+from holdfast.console.read.queries import Page, Throttle
+from holdfast.console.read.throttle_list import ThrottleDetail
 from holdfast.errors import UsageError, WrongState
 from holdfast.text import counted
 from holdfast.web.context import Context

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from holdfast.commands.topics import Message, TopicCounts
-from holdfast.console.queries import Page
+from holdfast.console.read.queries import Page
 from holdfast.errors import Refused, UnknownName
 from holdfast.printable import one_line
 from holdfast.web.context import Context

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from holdfast.commands.recurring import RecurringFacts
-from holdfast.console.queries import HOUR_MS
+from holdfast.console.read.queries import HOUR_MS
 from holdfast.text import every
 
 _DAY_MS: Final = 24 * HOUR_MS

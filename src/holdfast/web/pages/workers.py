@@ -8,8 +8,8 @@ import msgspec
 
 from holdfast.client.stacks import LiveStack
 from holdfast.commands.workers import HeldJob
-from holdfast.console.filter_values import written
-from holdfast.console.fleet import Fleet, Grouping, QueueStep, WorkerRow, row_of
+from holdfast.console.read.fleet import Fleet, Grouping, QueueStep, WorkerRow, row_of
+from holdfast.console.search.filter_values import written
 from holdfast.errors import Refused, UsageError
 from holdfast.text import name_or_count
 from holdfast.web.context import Context

@@ -1,0 +1,1 @@
+"""What needs attention: the rules, the checks of the doctor, and what is snoozed."""

@@ -1,0 +1,1 @@
+"""Search for jobs: the terms of filters, and their values."""

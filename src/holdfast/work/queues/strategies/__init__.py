@@ -1,5 +1,0 @@
-"""Strategies: iterables to give to reservers as their queues; each is gone through anew on every pass."""
-
-from holdfast.work.queues.strategies import filtering, ordering, sources
-
-__all__ = ["filtering", "ordering", "sources"]

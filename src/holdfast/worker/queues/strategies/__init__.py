@@ -1,0 +1,5 @@
+"""Strategies: iterables to give to reservers as their queues; each is gone through anew on every pass."""
+
+from holdfast.worker.queues.strategies import filtering, ordering, sources
+
+__all__ = ["filtering", "ordering", "sources"]
