@@ -12,8 +12,7 @@ from pathlib import Path
 
 from benchmarks.subjects import Native
 from benchmarks.wirecpu import Wire
-from holdfast.core.builder import head, in_order, source
-from holdfast.core.library import library
+from holdfast.core.library import head, in_order, library, source
 from holdfast.testing.store import Engine, ScratchStore
 
 FLAT = Path(__file__).parent / "flat.lua"

@@ -13,7 +13,7 @@ from secrets import token_hex
 
 from benchmarks.report import Row, Say, at_most, shown
 from benchmarks.wirecpu import Wire, pack
-from holdfast.core.bundle import bundle
+from holdfast.core.texts import bundle
 from holdfast.testing.store import Engine, ScratchStore, find_engine
 
 JOBS, WAVE = 2000, 100

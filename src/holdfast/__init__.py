@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from holdfast.client.recurring import RecurringJob
     from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
-    from holdfast.client.topics.subscriptions import AsyncScheduler, Scheduler
+    from holdfast.client.topics.scheduler import AsyncScheduler, Scheduler
     from holdfast.code.outcomes import Failed, Moved, Retry
     from holdfast.code.retrying import retry
     from holdfast.web import create_app
@@ -72,7 +72,7 @@ _LAZY = {
     "AsyncClient": "holdfast.client.aio",
     "AsyncEvents": "holdfast.client.events",
     "AsyncJob": "holdfast.client.handles",
-    "AsyncScheduler": "holdfast.client.topics.subscriptions",
+    "AsyncScheduler": "holdfast.client.topics.scheduler",
     "AsyncQueue": "holdfast.client.handles",
     "Client": "holdfast.client.sync",
     "AsyncHandle": "holdfast.client.put_handles",
@@ -83,7 +83,7 @@ _LAZY = {
     "Job": "holdfast.client.handles",
     "Queue": "holdfast.client.handles",
     "RecurringJob": "holdfast.client.recurring",
-    "Scheduler": "holdfast.client.topics.subscriptions",
+    "Scheduler": "holdfast.client.topics.scheduler",
     "Throttle": "holdfast.client.throttles",
     "Failed": "holdfast.code.outcomes",
     "Moved": "holdfast.code.outcomes",

@@ -15,7 +15,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from types import TracebackType
 from typing import Final, NamedTuple, Protocol, TextIO
 
-from holdfast.printable import indented
+from holdfast.text import indented
 
 FORMAT: Final = "%(asctime)s | PID %(process)d | [%(levelname)s] %(message)s"
 

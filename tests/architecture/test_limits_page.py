@@ -9,8 +9,8 @@ from holdfast import bounds, codecs, settings
 from holdfast.client.jobs import attributes, dependencies
 from holdfast.code import failure
 from holdfast.commands import options
-from holdfast.console.search import filter_parser
-from holdfast.worker import checks as worker_checks
+from holdfast.console import filters
+from holdfast.worker import settings as worker_checks
 from holdfast.worker.queues import route
 
 PAGE = (ROOT / "docs" / "reference" / "limits.md").read_text()
@@ -31,7 +31,7 @@ ROWS = {
     "jobs of one call": settings.MAX_BATCH,
     "jobs with tags": options.MAX_WEIGHT,
     "jobs of one page": bounds.limits(bounds.Count)[1],
-    "a search filter": filter_parser.MAX_LENGTH,
+    "a search filter": filters.MAX_LENGTH,
     "lease (": settings.DEFAULT_HEARTBEAT,
     "slots of one process": worker_checks.MOST_SLOTS,
     "queues given by name": route.FEW,

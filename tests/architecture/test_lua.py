@@ -8,8 +8,8 @@ import pytest
 from source_tree import LUA, cycle_in, lua_files, lua_strings
 from test_plain_words import IN_TEXT, WORDS
 
-from holdfast.core.bundle import bundle
 from holdfast.core.sources import in_order, source
+from holdfast.core.texts import bundle
 
 KEY_LIKE = re.compile(r"^(?!ql:q:)[a-zA-Z]{1,2}:(?:[a-zA-Z]{1,2}:)*$|^:|hf:|ql:(?!q:)")
 """How a piece of a key looks: `w:`, `e:r:`, a leading colon, a root. (`ql:q:` begins the id of a throttle.)"""
@@ -130,7 +130,7 @@ def test_the_core_asks_at_connect_about_every_command_that_it_uses() -> None:
 
 @pytest.mark.parametrize("door", ["doors.reqless", "doors.qless", "doors.lib"])
 def test_the_modules_of_a_script_have_the_form_that_the_bundler_accepts(door: str) -> None:
-    """It raises CoreBroken with the module and what is wrong there: see the docstring of `core/bundle.py`."""
+    """It raises CoreBroken with the module and what is wrong there: see the docstring of `core/texts.py`."""
     assert bundle(door)
 
 

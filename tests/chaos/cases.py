@@ -27,7 +27,7 @@ from holdfast.commands.admin import (
     Watch,
 )
 from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track, Tracked
-from holdfast.commands.call import Call
+from holdfast.commands.base import Call
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
 from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import (

@@ -16,8 +16,7 @@ from twins import a_namespace, in_stopped_time, say, state
 
 from holdfast import Client
 from holdfast.commands import Command
-from holdfast.core.builder import assemble
-from holdfast.core.library import library
+from holdfast.core.library import assemble, library
 from holdfast.testing.store import ScratchStore
 from holdfast.wire.plans import ErrorReply
 

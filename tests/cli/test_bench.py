@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.bench_drops import histogram
+from holdfast.cli.bench import histogram
 from holdfast.client.sync import Client
 from holdfast.testing import ScratchStore
 

@@ -17,7 +17,7 @@ from holdfast.commands.leases import Lease
 from holdfast.commands.outcomes import Release
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.access import rules_of
-from holdfast.console.health import job_checks, triage
+from holdfast.console.health import doctor, triage
 from holdfast.console.health.doctor import examine
 from holdfast.console.health.findings import Report
 from holdfast.console.health.store_checks import (
@@ -44,7 +44,7 @@ OF_STORE = [
     "latency",
     "slow log",
 ]
-OF_NAMESPACE = [*job_checks.CHECKS, "leftovers"]
+OF_NAMESPACE = [*doctor.CHECKS, "leftovers"]
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +202,7 @@ def test_failures_and_queues_beyond_the_bounds_are_noted(
     text = "Failure group group-a: 2 failed jobs are there until they are retried or cancelled."
     assert found["failures"].text == text
     assert found["failures"].verdict == "warn"
-    monkeypatch.setattr(job_checks, "MOST_QUEUES", 0)
+    monkeypatch.setattr(doctor, "MOST_QUEUES", 0)
     found = {one.check: one for one in client.runner.run(examine(client.shard)).findings}
     assert "only the first 0 queues were checked" in found["queues"].text
     assert found["leftovers"].text == "Not checked: there are too many queues."

@@ -11,7 +11,7 @@ from command_line import holdfast
 from holdfast import Client
 from holdfast.commands.workers import WorkerSeen
 from holdfast.logs import TextFormatter
-from holdfast.printable import indented, one_line, printable, printable_json
+from holdfast.text import indented, one_line, printable, printable_json
 
 FORGED = "2026-01-01 00:00:00,000 | PID 1 | [INFO] all is well"
 EVIL = f"\x1b]0;owned\x07\x1b[2J\x9b31m\r\n{FORGED}\u202etxt\x00\x7f"

@@ -16,12 +16,11 @@ import pytest
 from receiving import HttpReceiver, serving
 
 from holdfast.cli.notices import delivery as delivering
-from holdfast.cli.notices import webhook as http_sinks
+from holdfast.cli.notices import receivers as http_sinks
 from holdfast.cli.notices.delivery import Delivery, Limit, parse_limit
-from holdfast.cli.notices.notice import Backlog, Digest, JobNotice, Notice
+from holdfast.cli.notices.notice import Backlog, Digest, JobNotice, Notice, SurgeNotice
+from holdfast.cli.notices.receivers import Chat, Webhook
 from holdfast.cli.notices.sinks import Sink, Undelivered
-from holdfast.cli.notices.surges import SurgeNotice
-from holdfast.cli.notices.webhook import Chat, Webhook
 from holdfast.client.signature import signature
 from holdfast.errors import UsageError
 from waiting import until

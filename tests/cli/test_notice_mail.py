@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from receiving import SmtpReceiver, certificates, serving
 
-from holdfast.cli.notices import mail as mailing
-from holdfast.cli.notices.mail import Mail, MailServer, mail_server
+from holdfast.cli.notices import receivers as mailing
 from holdfast.cli.notices.notice import Digest, JobNotice
+from holdfast.cli.notices.receivers import Mail, MailServer, mail_server
 from holdfast.cli.notices.sinks import Undelivered
 from holdfast.errors import UsageError
 

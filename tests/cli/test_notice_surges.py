@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Client
-from holdfast.cli.notices.notice import Notice
-from holdfast.cli.notices.surges import SurgeNotice, SurgePoller, SurgeWatch
+from holdfast.cli.notices.notice import Notice, SurgeNotice, SurgePoller, SurgeWatch
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.handles import Console
 from holdfast.console.health.triage import MANY

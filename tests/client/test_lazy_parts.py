@@ -16,7 +16,7 @@ LATE = [
     "holdfast.client.patterns",
     "holdfast.client.reasons",
     "holdfast.client.results",
-    "holdfast.client.topics.subscriptions",
+    "holdfast.client.topics.scheduler",
     "holdfast.client.upkeep",
     "holdfast.client.workers",
     "holdfast.code.calling",

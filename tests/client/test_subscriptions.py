@@ -369,7 +369,7 @@ def test_one_that_is_busy_passes_the_bell_on_to_another(do, url, namespace):
 
 def test_one_that_ends_passes_on_a_token_that_was_on_its_way(client):
     """The loop by hand: it waits, is ended, and another one that waits is woken."""
-    from holdfast.client.topics.subscriptions import Subscription
+    from holdfast.client.topics.scheduler import Subscription
 
     sched = Scheduler(client)
     ending = Subscription(sched, "t", print, None, None, None, None, {})

@@ -11,7 +11,7 @@ from holdfast.code.put_options import OPTIONS, kept_options
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions
 from holdfast.console.transfer import JobLine
 from holdfast.web.gateway.verbs import verbs
-from holdfast.web.pages.queue_actions import PutJob
+from holdfast.web.pages.queues import PutJob
 
 OF_MODE = {"only_new"}
 """The gateway takes `mode`, and an export has none."""

@@ -19,8 +19,7 @@ from holdfast.commands.admin import (
     SettingsGet,
     Watch,
 )
-from holdfast.commands.base import map_reply
-from holdfast.commands.call import Call
+from holdfast.commands.base import Call, map_reply
 from holdfast.commands.failures import Failed, FailureGroup, FailureGroups, Failures, Unfail
 from holdfast.commands.jobs import Await, Cancel, Move, Put, PutMany
 from holdfast.commands.leases import (

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.commands.job_rows import JobRow
-from holdfast.console.filters import Filter, glob, parse
+from holdfast.console.filters import MAX_DEPTH, MAX_LENGTH, MAX_TEXTS, Filter, glob, parse
 from holdfast.console.search import filter_terms
-from holdfast.console.search.filter_parser import MAX_DEPTH, MAX_LENGTH, MAX_TEXTS
 from holdfast.console.search.filter_terms import All, AnyOf, Node, Not, Term, Word, all_of, any_of, negation
 from holdfast.console.search.filter_values import (
     FIELDS,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.commands.call import Call
+from holdfast.commands.base import Call
 from holdfast.testing.clock import StoppedClock
 from native_door import Door, StoreMessage
 

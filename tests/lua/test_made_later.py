@@ -2,8 +2,7 @@
 
 import pytest
 
-from holdfast.core.builder import CoreBroken, assemble
-from holdfast.core.library import AT_ONCE, library
+from holdfast.core.library import AT_ONCE, CoreBroken, assemble, library
 from holdfast.core.sources import in_order
 from holdfast.testing.store import ScratchStore
 

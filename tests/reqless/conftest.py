@@ -8,7 +8,7 @@ from reference import OLDER_PACKAGE, PACKAGE, older_reference_text, reference_te
 from stories import popped, put
 from two_doors import Door
 
-from holdfast.core.bundle import bundle
+from holdfast.core.texts import bundle
 from holdfast.testing import ScratchStore
 
 

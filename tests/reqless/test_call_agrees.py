@@ -10,7 +10,7 @@ from two_doors import RAW, Door, Refused
 
 import holdfast
 from holdfast.commands.admin import ConfigSet
-from holdfast.commands.call import LOOKS, Call
+from holdfast.commands.base import LOOKS, Call
 from holdfast.errors import Refused as No
 from holdfast.testing.clock import StoppedClock
 

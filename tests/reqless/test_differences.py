@@ -16,7 +16,7 @@ from sequences import Different, Doors, Sequence
 from speech import Speech
 from wrong_lines import WRONG_LINES, WrongLine
 
-from holdfast.core.bundle import bundle
+from holdfast.core.texts import bundle
 from holdfast.testing import ScratchStore
 from waiting import LONGER
 

@@ -8,7 +8,7 @@ from older_words import TODAY
 from recorded_replies import stories
 from two_doors import Door, Refused
 
-from holdfast.core.bundle import bundle
+from holdfast.core.texts import bundle
 
 COMMANDS = {
     "doors.reqless": sorted({step.words[0] for _, steps in stories() for step in steps}),

@@ -8,7 +8,7 @@ from older_words import LISTS, NAMED, OlderSpeech
 from recorded_replies import Step, is_as_said, stories
 from two_doors import Door, Refused
 
-from holdfast.core.bundle import bundle
+from holdfast.core.texts import bundle
 from holdfast.testing import ScratchStore
 
 OTHERWISE = {

@@ -10,8 +10,8 @@ import pytest
 from two_doors import Connection, Door
 
 from holdfast.core import sources
-from holdfast.core.bundle import bundle
 from holdfast.core.sources import CoreBroken
+from holdfast.core.texts import bundle
 from holdfast.testing import ScratchStore
 
 DOOR = "doors.reqless"
@@ -32,9 +32,7 @@ def test_a_script_says_which_command_it_does_not_know(door: Door) -> None:
 
 @pytest.mark.full
 def test_a_client_of_ours_does_not_load_what_makes_scripts() -> None:
-    asked = (
-        "import sys, holdfast.core.library as l; l.library(); print('holdfast.core.bundle' in sys.modules)"
-    )
+    asked = "import sys, holdfast.core.library as l; l.library(); print('holdfast.core.texts' in sys.modules)"
     answer = subprocess.run(
         [sys.executable, "-c", asked], capture_output=True, text=True, timeout=60, check=True
     )

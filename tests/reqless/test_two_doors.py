@@ -2,7 +2,7 @@
 
 from two_doors import Door
 
-from holdfast.core.bundle import bundle
+from holdfast.core.texts import bundle
 from holdfast.testing import ScratchStore
 
 

@@ -28,9 +28,9 @@ from holdfast.cli.main import holdfast as command_line
 from holdfast.code.job_options import JobOptions, PutChanges
 from holdfast.commands import COMMANDS
 from holdfast.core.rows import rows_of
-from holdfast.printable import one_line
 from holdfast.release import VERSION
 from holdfast.testing.store import ScratchStore
+from holdfast.text import one_line
 from holdfast.web import create_app
 from holdfast.web.gateway.verbs import verbs
 

@@ -19,9 +19,8 @@ from holdfast.console.page_paths import segment
 from holdfast.console.search.filter_values import FIELDS
 from holdfast.settings import DEFAULT_BACKLOG
 from holdfast.web import User
-from holdfast.web.pages.job_facts import arguments_of, moments_of
+from holdfast.web.pages.job import arguments_of, moments_of, parts_of
 from holdfast.web.pages.jobs import narrowed, neutral
-from holdfast.web.tracebacks import parts_of
 
 Browse = Callable[..., TestClient]
 HOSTILE = [

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from holdfast import Client
 from holdfast.web import User, create_app
-from holdfast.web.searching import IN_LINE, PAGE, Searches
+from holdfast.web.site import IN_LINE, PAGE, Searches
 from waiting import until
 
 HEAVY = "queue:bulk (" + " or ".join(f"zz{at:x}" for at in range(120)) + ")"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import holdfast.web
-from holdfast.web.files import Files
+from holdfast.web.site import Files
 
 STATIC = Path(holdfast.web.__file__).parent / "static"
 VENDOR = STATIC / "vendor"

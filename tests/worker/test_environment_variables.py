@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import programs
-from holdfast.cli import worker_start
+from holdfast.cli import worker as starting
 from holdfast.cli.place import url_of
 from holdfast.cli.worker import worker
 from holdfast.errors import UsageError
@@ -36,7 +36,7 @@ def settled(monkeypatch):
             monkeypatch.setenv(name, text)
         found = []
         monkeypatch.setattr(
-            worker_start, "start", lambda told: found.append(worker_start.settings_of(told, os.getcwd()))
+            starting, "start", lambda told: found.append(starting.settings_of(told, os.getcwd()))
         )
         CliRunner().invoke(worker, flags, catch_exceptions=False, standalone_mode=False)
         return found[0]

@@ -7,7 +7,7 @@ from worker_kit import until
 
 from holdfast import Client
 from holdfast.errors import ConnectionLost
-from holdfast.worker.queues.new_queues import is_near, note_new_queues
+from holdfast.worker.queues.routing import is_near, note_new_queues
 from holdfast.worker.settings import WorkerSettings
 
 

@@ -19,8 +19,8 @@ from holdfast.client.config import OF_THE_ROOT
 from holdfast.console.handles import Console
 from holdfast.errors import UsageError
 from holdfast.logs import logger
-from holdfast.printable import printable_json
 from holdfast.settings import check_name
+from holdfast.text import printable_json
 
 _LONGEST: Final = 1 << 20
 

@@ -19,7 +19,7 @@ from holdfast.client.store_options import ClientOptions
 from holdfast.client.sync import Client
 from holdfast.console.handles import Console
 from holdfast.errors import ConnectionLost, HoldfastError, StoreTimeout
-from holdfast.printable import one_line
+from holdfast.text import one_line
 from holdfast.wire.plans import Plan
 from holdfast.wire.repeat import RetryTimer, send_until_done
 

@@ -2,30 +2,296 @@
 
 import contextlib
 import fcntl
+import importlib.util
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final, NamedTuple, Self
 
 import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from holdfast import Client
 from holdfast import store as embedded
-from holdfast.cli import demo_jobs, demo_web
-from holdfast.cli.bench_run import Scratch
-from holdfast.cli.demo_show import Diary, Screen, print_report
+from holdfast.cli import demo_jobs
+from holdfast.cli.bench import Scratch
 from holdfast.cli.output import json_option, print_json
 from holdfast.errors import HoldfastError, JobFailed, StoreUnavailable, UsageError, install_extra
-from holdfast.text import counted
+from holdfast.text import counted, size
+
+# What the demo prints: a live bar on a terminal, a few lines elsewhere, and the report.
+
+Step = tuple[str, str]
+"""A jid and a queue."""
+
+
+class Lost(NamedTuple):
+    """A step that was running when its worker was killed; it began again `after` seconds (None: not yet)."""
+
+    jid: str
+    queue: str
+    worker: str
+    after: float | None
+
+
+class Diary:
+    """Reads the diary of a run as it grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._begun: Counter[Step] = Counter()
+        self._running: dict[Step, str] = {}
+        self._killed_at = 0.0
+        self.lost_jobs: dict[Step, Lost] = {}
+
+    def read(self) -> None:
+        """Read the lines that were added; an incomplete line is read the next time."""
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as diary:
+            diary.seek(self._offset)
+            text = diary.read()
+        whole, newline, _ = text.rpartition(b"\n")
+        self._offset += len(whole) + len(newline)
+        for line in whole.splitlines():
+            self._take(json.loads(line))
+
+    def _take(self, line: dict[str, Any]) -> None:
+        step = (line["jid"], line["queue"])
+        if line["what"] == "end":
+            self._running.pop(step, None)
+            return
+        self._begun[step] += 1
+        self._running[step] = line["worker"]
+        lost = self.lost_jobs.get(step)
+        if lost and lost.after is None and line["at"] > self._killed_at:
+            self.lost_jobs[step] = lost._replace(after=line["at"] - self._killed_at)
+
+    def held_by(self, worker: str) -> list[Step]:
+        """Return the running steps of a worker's children."""
+        return [step for step, name in self._running.items() if name.startswith(worker + "-")]
+
+    def runs_at(self, jid: str) -> str:
+        """Return the worker that runs a step of a job, empty if none does."""
+        return next((name for step, name in self._running.items() if step[0] == jid), "")
+
+    def lost(self, worker: str, killed_at: float) -> list[Lost]:
+        """Note and return the running steps of a worker that was killed at `killed_at`."""
+        self.read()
+        self._killed_at = killed_at
+        self.lost_jobs = {
+            step: Lost(*step, self._running[step], None) for step in self.held_by(worker)
+        }  # fmt: skip
+        return list(self.lost_jobs.values())
+
+    def returned(self) -> list[Lost]:
+        """Return the lost steps that began again."""
+        return [lost for lost in self.lost_jobs.values() if lost.after is not None]
+
+    def twice(self) -> int:
+        """Return how many steps began more than once."""
+        return sum(1 for times in self._begun.values() if times > 1)
+
+
+STATES = ("waiting", "running", "done", "failed")
+
+
+class Screen:
+    """Shows a run of `count` jobs on standard error; nothing if `quiet`."""
+
+    def __init__(self, count: int, *, quiet: bool = False) -> None:
+        self._count = count
+        self._quiet = quiet
+        self._shown: set[str] = set()
+        self._tenth = 0
+        console = Console(stderr=True)
+        self._bar: Progress | None = None
+        if console.is_terminal and not quiet:
+            self._bar = Progress(
+                BarColumn(bar_width=None),
+                *(TextColumn(f"{state} {{task.fields[{state}]:>5}}") for state in STATES),
+                TimeElapsedColumn(),
+                console=console,
+            )
+            self._task = self._bar.add_task("", total=2 * count, waiting=0, running=0, done=0, failed=0)
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def line(self, sentence: str) -> None:
+        """Print one line above the bar."""
+        if self._quiet:
+            return
+        if self._bar:
+            self._bar.console.print(escape(sentence), highlight=False)
+        else:
+            click.echo(sentence, err=True)
+
+    def show(self, state: Mapping[str, int], returned: Sequence[Lost]) -> None:
+        """Show the progress of the run, and lost steps that came back."""
+        for lost in returned:
+            if lost.jid not in self._shown:
+                self._shown.add(lost.jid)
+                self.line(f"  {lost.jid} is back in “{lost.queue}” after {lost.after:.1f} s")
+        if self._bar:
+            fields: dict[str, Any] = {name: state[name] for name in STATES}
+            self._bar.update(self._task, completed=state["steps"], **fields)
+        elif state["steps"] * 10 // (2 * self._count) > self._tenth:
+            self._tenth = state["steps"] * 10 // (2 * self._count)
+            self.line(", ".join(f"{name} {state[name]}" for name in STATES))
+
+    def killed(self, name: str, pid: int, lost: Sequence[Lost], seconds: int) -> None:
+        """Print that a worker was killed, and the steps that it was running."""
+        held = counted(len(lost), "job")
+        self.line(f"killed worker “{name}” (pid {pid}) and its children with -9, while it held {held}:")
+        for step in lost:
+            self.line(f"  {step.jid} in “{step.queue}” ({step.worker}), due back in {seconds} s")
+
+
+def print_report(result: Mapping[str, Any]) -> None:
+    """Print the report and the outcome of the jobs."""
+    report = result["report"]
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    table = Table(title="The longest lines")
+    for column, side in (("longest", "right"), ("lines", "right"), ("bytes", "right"), ("sha256", "left"), ("file", "left")):  # fmt: skip
+        table.add_column(
+            column, justify="right" if side == "right" else "left", no_wrap=column != "file", overflow="fold"
+        )
+    for row in report["longest"]:
+        path = escape(row["path"])
+        table.add_row(*(f"{row[name]:,}" for name in ("longest", "lines", "bytes")), row["sha256"][:12], path)
+    console.print(table)
+    click.echo(f"files      {report['files']}, {report['lines']:,} lines, {size(report['bytes'])}; "
+               f"{report['same']} have the same content as another")  # fmt: skip
+    click.echo(f"jobs       put {result['put']}, done {result['done']}, failed {result['failed']}")
+    click.echo(f"lost       {counted(result['lost'], 'job')} with the killed worker, {result['returned']} came back; "
+               f"{counted(result['twice'], 'step')} ran twice")  # fmt: skip
+    click.echo(
+        f"speed      {result['rate']:,.0f} files/s in {result['seconds']} s: two jobs a file, each read and noted in the diary of "
+        f"the run; a process takes its next job when the disk has the end of the last; and the leases of the killed worker had to end"
+    )
+    click.echo(
+        f"rate       {result['engine_rate']:,.0f} jobs/s that do nothing, with --pool process --workers 2: two at once, each of which "
+        f"waits for the disk"
+    )
+    click.echo(
+        f"           {result['thread_rate']:,.0f} jobs/s that do nothing, with --pool thread --workers 2: twenty at once, which share "
+        f"calls and writes to the disk"
+    )
+    click.echo(f"data       {_data_of(result)}")
+    for group, count in result["failures"].items():
+        click.echo(f"failed     {count} in {group}", err=True)
+
+
+def _data_of(result: Mapping[str, Any]) -> str:
+    """Return what is left of the run, and where."""
+    store, namespace = result["data"], result["namespace"]
+    if result["kept"]:
+        look = f"HOLDFAST_DIR={shlex.quote(store)} holdfast stats --namespace {namespace}"
+        return f"kept: {result['run']} and the namespace {namespace} of the store in {store}; look at it with: {look}"
+    return f"jobs and files of the run are removed; the embedded store stays in {store}"
+
+
+# The web UI beside the demo: its process, and jobs that give every page something to show.
+
+SAMPLES: Final = "samples"
+"""The queue of the jobs that are for looking only."""
+THROTTLE: Final = "demo-printer"
+_PATIENCE: Final = 30.0
+
+
+def is_installed() -> bool:
+    """Return whether the packages of the web UI are there."""
+    return all(importlib.util.find_spec(name) for name in ("starlette", "jinja2", "uvicorn"))
+
+
+class DemoWeb:
+    """`holdfast web` for the namespace of a run, in a directory of its own; it ends with the block."""
+
+    def __init__(self, url: str, namespace: str, directory: Path) -> None:
+        self._directory = directory / "web"
+        words = [sys.executable, "-m", "holdfast.cli.main", "web", "--foreground", "--in-background"]
+        words += [
+            "--url",
+            url,
+            "--namespace",
+            namespace,
+            "--app-dir",
+            str(self._directory),
+            "--environment",
+            "demo",
+        ]
+        directory.mkdir(exist_ok=True)
+        with (directory / "web.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        self._process.kill()
+        self._process.wait()
+
+    def link(self) -> str:
+        """Wait until the server listens, and return a link that works once. Raises HoldfastError if it does not start."""
+        from holdfast.web.serving import Folder
+
+        folder = Folder(self._directory)
+        until = time.monotonic() + _PATIENCE
+        while (found := folder.running()) is None:
+            if self._process.poll() is not None or time.monotonic() > until:
+                raise HoldfastError("the web UI did not start")
+            time.sleep(0.05)
+        return f"{found.url}login?token={folder.sessions(found.server).link_token()}"
+
+
+def fill(client: Client, run: str) -> None:
+    """Put what pages show: a failure group, a recurring job, a full throttle, a tracked job, dependencies, messages."""
+    name = demo_jobs.__name__
+    client.throttles[THROTTLE].set_maximum(1)
+    queue = client.queues[SAMPLES]
+    queue.put_many([(f"{name}.picky", _call(number)) for number in range(24)])
+    held: list[tuple[str, dict[str, Any]]] = [(f"{name}.hold", _call(run))] * 3
+    queue.put_many(held, throttles=[THROTTLE])
+    first = queue.put(f"{name}.hold", _call(run), throttles=[THROTTLE], tags=["demo", "first"])
+    for number in range(2):
+        middle = queue.put(f"{name}.picky", _call(number), depends=[first], tags=["demo"])
+        queue.put(f"{name}.nothing", _call(), depends=[middle])
+    client.job(first).track()
+    queue.recur(f"{name}.nothing", _call(), 60, jid="every-minute")
+    for number, text in enumerate(("Ciao", "Do you need a hand?", "See you tomorrow")):
+        client.topics["greetings"].put(f"greeting-{number}", text, delay=60.0 * (number + 1))
+
+
+def _call(*args: object) -> dict[str, Any]:
+    return {"args": list(args), "kwargs": {}}
+
 
 QUEUES = ("read", "measure", "report")
 IDLE_QUEUES: Final = {"process": "report", "thread": "engine"}
@@ -137,7 +403,7 @@ class Run:
             for number, path in enumerate(files)
         )
         began = time.monotonic()
-        steps = (*reversed(QUEUES), demo_web.QUEUE)  # the last step first
+        steps = (*reversed(QUEUES), SAMPLES)  # the last step first
         self.workers = [self._worker(name, steps, "process") for name in ("first", "second")]
         self._watch(len(files), jids[middle], screen)
         seconds = time.monotonic() - began
@@ -145,7 +411,7 @@ class Run:
         rates = self._rates()
         screen.line("reporting")
         result = self._result(jids, seconds, self._report(), rates)
-        demo_web.fill(self.client, str(self.directory))
+        fill(self.client, str(self.directory))
         self._succeeded = result["done"] == result["put"]
         result["kept"] = self._keep or not self._succeeded
         return result
@@ -340,10 +606,10 @@ def demo(
 
 def _web_link(ends: ExitStack, run: Run) -> str:
     """Start the web UI of a run, print its address, and return it; "" if it is not installed or does not start."""
-    if not demo_web.is_installed():
+    if not is_installed():
         click.echo(f"the web UI is not installed: {install_extra('web')}", err=True)
         return ""
-    web = ends.enter_context(demo_web.DemoWeb(run.url, run.namespace, run.directory))
+    web = ends.enter_context(DemoWeb(run.url, run.namespace, run.directory))
     try:
         link = web.link()
     except HoldfastError as error:

@@ -15,9 +15,8 @@ import click
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.notices.delivery import CLOSING, Delivery
-from holdfast.cli.notices.notice import Notice, notice_of
+from holdfast.cli.notices.notice import SURGE, Notice, SurgePoller, notice_of
 from holdfast.cli.notices.receivers import Receivers, receiver_options
-from holdfast.cli.notices.surges import SURGE, SurgePoller
 from holdfast.cli.options import length
 from holdfast.cli.output import json_option
 from holdfast.cli.program import Program

@@ -14,7 +14,7 @@ import click
 
 from holdfast.cli.tables import wrapped
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.printable import one_line, printable, printable_json
+from holdfast.text import one_line, printable, printable_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 

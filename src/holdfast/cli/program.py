@@ -15,8 +15,8 @@ from click.core import ParameterSource
 from holdfast.cli.place import ORIGINS
 from holdfast.code.allowed import is_ours
 from holdfast.errors import UsageError
-from holdfast.printable import one_line
 from holdfast.settings import unknown_option
+from holdfast.text import one_line
 
 FILE: Final = "holdfast.toml"
 PROJECT: Final = "pyproject.toml"

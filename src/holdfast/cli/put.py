@@ -20,7 +20,7 @@ from holdfast.commands.base import NotedJid
 from holdfast.commands.jobs import Outcome
 from holdfast.console.put import NamedCode, put_step, steps_of
 from holdfast.errors import HoldfastError, JobFailed, UsageError
-from holdfast.printable import one_line, printable_json
+from holdfast.text import one_line, printable_json
 
 
 @click.command()

@@ -1,26 +1,267 @@
 """`holdfast queues`: list and show queues, pause and resume them, set their limits."""
 
+import time
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import click
 
+from holdfast.cli.bulk import run_bulk
 from holdfast.cli.completion import names_of
 from holdfast.cli.connection import Place, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
-from holdfast.cli.options import NEGATIVE, Part, length, list_options, print_list, print_rest
-from holdfast.cli.output import echo_text, json_option, print_facts, print_json, repeat, watch_option
-from holdfast.cli.queue_stats import percentiles, print_throughput, stats
-from holdfast.cli.queue_work import drain, purge
+from holdfast.cli.options import NEGATIVE, Part, day, length, list_options, print_list, print_rest
+from holdfast.cli.output import (
+    echo_text,
+    json_option,
+    print_facts,
+    print_json,
+    progress,
+    repeat,
+    watch_option,
+    yes_option,
+)
+from holdfast.cli.tables import cut_line, sparkline
 from holdfast.client.reasons import silence
 from holdfast.commands.queues import QueueOption
 from holdfast.console.handles import Console
+from holdfast.console.operations.spec import Spec
 from holdfast.console.plain import plain
-from holdfast.console.read.queries import SORTS, QueueDetail
-from holdfast.models import Counts
+from holdfast.console.read.charts import histogram, rates, short
+from holdfast.console.read.queries import SORTS, QueueDetail, Series
+from holdfast.console.search.filter_values import Exact
+from holdfast.models import Counts, Sample, Stats
 from holdfast.settings import MAX_BATCH
 from holdfast.text import age, ago, counted, duration, listed, moment
+
+# `holdfast queues stats`: percentiles, histograms and throughput of one queue, drawn with letters.
+
+_PERCENTS: Final = (50, 90, 99)
+_WIDTH: Final = 20
+_STEP_MS: Final = 180_000
+_COLUMNS: Final = 60
+
+
+@examples("holdfast queues stats mail", "holdfast queues stats mail --day yesterday --json")
+@click.command()
+@click.argument("name", shell_complete=names_of("queues"))
+@click.option(
+    "--day",
+    "date",
+    type=day,
+    default="today",
+    metavar="DAY",
+    help="Day of UTC: 2026-11-23, yesterday [default: today].",
+)
+@watch_option
+@store_options
+@json_option
+def stats(name: str, date: int, watch: float | None, place: Place, as_json: bool) -> None:
+    """Show how long the jobs of a queue waited and ran on a day, and how many there were in the last three hours.
+
+    Percentiles are read from buckets a quarter wide. Exit code 1 if there is no such queue. JSON: `queue`, `day`, `stats` with
+    `percentiles` in seconds and `histogram` as [end of the bar in words, jobs by wait, jobs by run], and `series`.
+    """
+    with place.console() as console:
+        repeat(watch, lambda: _show_stats(console, name, date, as_json))
+
+
+def _show_stats(console: Console, name: str, day: int, as_json: bool) -> None:
+    found, now = console.queue(name, day_ms=day), console.now_ms()
+    if as_json:
+        print_json(_plain(found, day or now))
+        return
+    date = moment(day or now)[:10]
+    counts = found.stats
+    echo_text(cut_line(f"{name} on {date} (UTC)"))
+    click.echo(_sentence(counts))
+    if counts.wait.count or counts.run.count:
+        click.echo()
+        rows = [_times("wait", counts.wait), _times("run", counts.run)]
+        print_list(("", "jobs", "mean", *(f"p{percent}" for percent in _PERCENTS), "max"), rows, whole=())
+        _print_histogram(counts)
+    print_throughput(found.series, now)
+
+
+def _sentence(stats: Stats) -> str:
+    counts = {
+        "popped": stats.wait.count,
+        "completed": stats.run.count,
+        "failures": stats.failures,
+        "retried": stats.retried,
+        "lost": stats.lost,
+        "still failed": stats.failed,
+    }
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items())
+
+
+def _times(what: str, sample: Sample) -> Sequence[object]:
+    times = [sample.percentile(percent) for percent in (*_PERCENTS, 100)]
+    return (what, sample.count, short(sample.mean), *map(short, times))
+
+
+def _print_histogram(stats: Stats) -> None:
+    rows = histogram((stats.wait, stats.run))
+    most = [max((counts[at] for _, counts in rows), default=0) for at in range(2)]
+    cells = [
+        (label, waits or "", _bar(waits, most[0]), runs or "", _bar(runs, most[1]))
+        for label, (waits, runs) in rows
+    ]
+    click.echo()
+    print_list(("up to", "waits", "wait", "runs", "run"), cells, whole=("up to", "wait", "run"))
+
+
+def print_throughput(series: Sequence[Series], now: int) -> None:
+    """Print what was put, completed and failed in the last three hours, as sparklines."""
+    lines: list[tuple[str, str, str]] = []
+    for what in ("put", "completed", "failed"):
+        values = rates(series, what, now, _STEP_MS, _COLUMNS)
+        total = round(sum(values))
+        if total or what != "failed":
+            lines.append((what, sparkline([round(value) for value in values]), f"{total:,}"))
+    if any(count != "0" for _, _, count in lines):
+        click.echo()
+        click.echo("The last three hours, until now:")
+        for what, line, count in lines:
+            click.echo(f"{what:<9} |{line}| {count}")
+
+
+def _bar(value: float, most: float) -> str:
+    """Return a bar as long as a value is; at least one letter for what is not 0."""
+    return "█" * (max(round(value / most * _WIDTH), 1) if value > 0 and most > 0 else 0)
+
+
+def percentiles(stats: Stats) -> dict[str, dict[str, float]]:
+    """Return p50, p90, p99 and the maximum of wait and run in seconds, for JSON."""
+    return {
+        what: {
+            **{f"p{percent}": sample.percentile(percent) for percent in _PERCENTS},
+            "max": sample.percentile(100),
+        }
+        for what, sample in (("wait", stats.wait), ("run", stats.run))
+    }
+
+
+def _plain(found: QueueDetail, day: int) -> dict[str, Any]:
+    stats = found.stats
+    rows = [[label, *counts] for label, counts in histogram((stats.wait, stats.run))]
+    return {
+        "queue": found.counts.name,
+        "day": moment(day)[:10],
+        "stats": {**stats.as_dict(), "percentiles": percentiles(stats)},
+        "histogram": rows,
+        "series": [plain(line) for line in found.series],
+    }
+
+
+# `holdfast queues purge` and `drain`: cancel the jobs of a queue, or wait until it has no work left.
+
+_STATES: Final = ("waiting", "running", "stalled", "throttled")
+_PAUSE: Final = 0.5
+
+
+STATES: Final = ("waiting", "scheduled", "throttled", "depends", "stalled", "running", "failed")
+
+
+def _states(text: str) -> str:
+    """Return names of states with commas between, checked. Raises click.BadParameter."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names or [text]:
+        if name not in STATES:
+            raise click.BadParameter(f"expected some of {', '.join(STATES)}, got {name!r:.80}")
+    return ",".join(dict.fromkeys(names))
+
+
+@examples(
+    "holdfast queues purge mail --dry-run",
+    "holdfast queues purge mail --state waiting,scheduled,failed --yes",
+)
+@click.command()
+@click.argument("name", shell_complete=names_of("queues"))
+@click.option(
+    "--state",
+    type=_states,
+    default="waiting",
+    show_default=True,
+    metavar="STATES",
+    help=f"States, with commas between: {', '.join(STATES)}.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be cancelled.")
+@yes_option
+@store_options
+@json_option
+def purge(name: str, state: str, dry_run: bool, yes: bool, place: Place, as_json: bool) -> int:
+    """Cancel all jobs of a queue that are in some states. It shows what it would cancel, and asks.
+
+    It works in pieces, as one operation: `holdfast operations` shows it and continues one that was stopped. Exit code 1 if there
+    is no such queue, or if some jobs were refused, such as those that others depend on.
+    """
+    with place.console() as console:
+        known = Exact(console.known_queue(name))
+        spec = Spec(action="cancel", filter=f"queue:{known} state:{state}")
+        return run_bulk(console, spec, yes=yes, dry_run=dry_run, as_json=as_json)
+
+
+@examples(
+    "holdfast queues drain mail --timeout 10m",
+    "holdfast queues drain mail && systemctl stop mail-worker",
+)
+@click.command()
+@click.argument("name", shell_complete=names_of("queues"))
+@click.option(
+    "--timeout",
+    type=length,
+    metavar="LENGTH",
+    help="Give up after this time, such as 10m [default: never].",
+)
+@store_options
+@json_option
+def drain(name: str, timeout: float | None, place: Place, as_json: bool) -> int:
+    """Wait until no job of a queue waits, runs, is stalled or throttled.
+
+    Puts go on, so stop what puts jobs first. Scheduled and depending jobs are not waited for until they are ready. Exit code 0 when
+    it is empty, 1 if it is not by then or not known. JSON: `queue`, `drained`, `left` by state, `seconds`.
+    """
+    begun = time.monotonic()
+    with place.console() as console:
+        console.known_queue(name)
+        left = _wait(console, name, None if timeout is None else begun + timeout)
+    count, took = sum(left), time.monotonic() - begun
+    if as_json:
+        facts = {"queue": name, "drained": not count, "left": dict(zip(_STATES, left, strict=True))}
+        print_json({**facts, "seconds": round(took, 3)})
+    elif not count:
+        echo_text(f"{name} is empty, after {duration(round(took, 1))}")
+    else:
+        echo_text(f"holdfast: {name} still has {_left(left)} after {duration(round(took, 1))}", err=True)
+    return 1 if count else 0
+
+
+def _wait(console: Console, name: str, until: float | None) -> list[int]:
+    """Wait until a queue is empty or the time is up, and return how many jobs it has in each state."""
+    [counts] = console.counts(name)
+    left = _numbers(counts)
+    if counts.paused and any(left):
+        echo_text(f"{name} is paused: no worker takes its jobs until it is resumed", err=True)
+    seen = sum(left)
+    with progress(name, seen) as step:
+        while seen and (until is None or time.monotonic() < until):
+            time.sleep(_PAUSE if until is None else max(min(_PAUSE, until - time.monotonic()), 0))
+            [counts] = console.counts(name)
+            left = _numbers(counts)
+            step(seen - sum(left))
+            seen = sum(left)
+    return left
+
+
+def _numbers(counts: Counts) -> list[int]:
+    return [int(getattr(counts, state)) for state in _STATES]
+
+
+def _left(left: list[int]) -> str:
+    return ", ".join(f"{count:,} {state}" for count, state in zip(left, _STATES, strict=True) if count)
+
 
 _ALWAYS: Final = ("waiting", "running", "failed")
 _OTHERS: Final = ("scheduled", "stalled", "throttled", "depends", "recurring")

@@ -24,9 +24,8 @@ from holdfast.console.health.attention import is_silent
 from holdfast.console.plain import plain
 from holdfast.console.read.charts import short
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.printable import one_line
 from holdfast.settings import check_host
-from holdfast.text import counted
+from holdfast.text import counted, one_line
 
 STATES: Final = ("waiting", "running", "stalled", "throttled", "scheduled", "depends", "recurring")
 SAMPLES: Final = ("run", "wait")

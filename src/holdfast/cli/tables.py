@@ -10,7 +10,7 @@ from typing import Final, TextIO
 
 import click
 
-from holdfast.printable import one_line, printable
+from holdfast.text import one_line, printable
 
 _GAP: Final = "  "
 _LEAST: Final = 8

@@ -22,8 +22,7 @@ from holdfast.console.operations.spec import Spec
 from holdfast.console.read.overview import Overview
 from holdfast.console.read.queries import queues_of
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.printable import one_line
-from holdfast.text import duration
+from holdfast.text import duration, one_line
 
 PANES: Final = ("queues", "workers", "failures")
 SORTS: Final = ("waiting", "running", "failed", "name")

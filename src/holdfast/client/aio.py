@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.client.recurring import AsyncRecurring
     from holdfast.client.results import AsyncResults
     from holdfast.client.throttles import AsyncThrottles
-    from holdfast.client.topics.subscriptions import AsyncScheduler
+    from holdfast.client.topics.scheduler import AsyncScheduler
     from holdfast.client.upkeep import AsyncAuditLog, AsyncUpkeep
     from holdfast.client.workers import AsyncWorkersOf
 
@@ -52,7 +52,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
     recurring: "Part[AsyncRecurring]" = Part("recurring.AsyncRecurring")
     stats: "Part[AsyncStats]" = Part("handles.AsyncStats")
     throttles: "Part[AsyncThrottles]" = Part("throttles.AsyncThrottles")
-    topics: "Part[AsyncScheduler]" = Part("topics.subscriptions.AsyncScheduler")
+    topics: "Part[AsyncScheduler]" = Part("topics.scheduler.AsyncScheduler")
     upkeep: "Part[AsyncUpkeep]" = Part("upkeep.AsyncUpkeep")
     workers: "Part[AsyncWorkersOf]" = Part("workers.AsyncWorkersOf")
     _results: "Part[AsyncResults]" = Part("results.AsyncResults")

@@ -28,7 +28,7 @@ from holdfast.client.opening import Opening
 from holdfast.client.tables import ClientVerbs
 from holdfast.commands import Command
 from holdfast.commands.admin import Info
-from holdfast.commands.call import Call
+from holdfast.commands.base import Call
 from holdfast.commands.workers import WorkerSeen
 from holdfast.errors import UsageError
 from holdfast.settings import Settings, check_each, check_name, check_timeout

@@ -5,7 +5,7 @@ from typing import cast, overload
 
 from holdfast.client.descriptors import AsyncHandle, CoroutineHandle, SyncHandle
 from holdfast.client.jobs.verbs import JobVerbs
-from holdfast.client.queues import QueuesVerbs, QueueVerbs, StatsVerbs
+from holdfast.client.queue import QueuesVerbs, QueueVerbs, StatsVerbs
 from holdfast.client.tables import AsyncQueueJobs, QueueJobs
 from holdfast.client.throttles import AsyncThrottle, Throttle
 from holdfast.code.current import running_job

@@ -14,8 +14,7 @@ from holdfast.client.queue_names import as_argument
 from holdfast.client.serving import SILENT_MS, Server, servers_of
 from holdfast.code.failure import error_line
 from holdfast.errors import cancelled_text
-from holdfast.printable import one_line
-from holdfast.text import counted, short_clock, span, times
+from holdfast.text import counted, one_line, short_clock, span, times
 
 DOING: Final = {
     "depends": "waits for other jobs",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holdfast.client.recurring import Recurring
     from holdfast.client.results import SyncResults
     from holdfast.client.throttles import Throttles
-    from holdfast.client.topics.subscriptions import Scheduler
+    from holdfast.client.topics.scheduler import Scheduler
     from holdfast.client.upkeep import AuditLog, Upkeep
     from holdfast.client.workers import WorkersOf
 
@@ -64,7 +64,7 @@ class Client(Decorating, ClientBase[Redis], SyncHandle):
     recurring: "Part[Recurring]" = Part("recurring.Recurring")
     stats: "Part[Stats]" = Part("handles.Stats")
     throttles: "Part[Throttles]" = Part("throttles.Throttles")
-    topics: "Part[Scheduler]" = Part("topics.subscriptions.Scheduler")
+    topics: "Part[Scheduler]" = Part("topics.scheduler.Scheduler")
     upkeep: "Part[Upkeep]" = Part("upkeep.Upkeep")
     workers: "Part[WorkersOf]" = Part("workers.WorkersOf")
     _results: "Part[SyncResults]" = Part("results.SyncResults")

@@ -5,7 +5,7 @@ import warnings
 from typing import Any, Final, TextIO, TypeVar
 
 from holdfast.code.current import running
-from holdfast.printable import printable
+from holdfast.text import printable
 
 log = logging.getLogger("holdfast")
 

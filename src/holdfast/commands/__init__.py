@@ -17,7 +17,7 @@ _MODULES: Final = (
     "queues",
     "admin",
     "attributes",
-    "call",
+    "base",
     "views",
     "operations",
     "failures",

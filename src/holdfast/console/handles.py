@@ -42,15 +42,13 @@ from holdfast.console.operations import operations
 from holdfast.console.operations.dry_run import DryRun, dry_run
 from holdfast.console.operations.operations import Operation, Running
 from holdfast.console.operations.spec import Spec
-from holdfast.console.queue_verbs import QueueVerbs
 from holdfast.console.read import job_queries, namespace_queries, queries
 from holdfast.console.read.job_queries import FailureDetail, JobDetail
 from holdfast.console.read.metrics import MOST_QUEUES, Metric, figures, metrics
-from holdfast.console.read.named import NamedVerbs
+from holdfast.console.read.named import NamedVerbs, QueueVerbs, TopicVerbs
 from holdfast.console.read.overview import Overview, overview, snoozed
 from holdfast.console.read.queries import Page, Throttle, WorkerDetail
 from holdfast.console.search.search import SearchPage, search
-from holdfast.console.topic_verbs import TopicVerbs
 from holdfast.console.transfer import TransferVerbs
 from holdfast.errors import Refused, WrongState
 from holdfast.settings import MAX_BATCH, check_name, check_names, check_throttle, check_whole

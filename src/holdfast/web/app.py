@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.printable import one_line
+from holdfast.text import one_line
 from holdfast.web.auth import Authentication, authentication
 from holdfast.web.auth_function import check_login_url
 from holdfast.web.error_pages import handle_errors

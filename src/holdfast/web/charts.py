@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from holdfast.printable import printable_json
-from holdfast.text import axis_duration, narrow_duration
+from holdfast.text import axis_duration, narrow_duration, printable_json
 
 Moments = Sequence[tuple[float, int]]
 """Durations in seconds, each with how often it was measured."""

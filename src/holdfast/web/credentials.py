@@ -24,8 +24,8 @@ from typing import Final
 import msgspec
 
 from holdfast.errors import UsageError
-from holdfast.printable import one_line
 from holdfast.settings import check_namespace
+from holdfast.text import one_line
 from holdfast.web.places import AllTaken, Places
 from holdfast.web.users import BY_NAME, User
 

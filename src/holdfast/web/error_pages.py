@@ -20,7 +20,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.logs import logger
-from holdfast.printable import one_line
+from holdfast.text import one_line
 from holdfast.web.front_pages import front_page
 from holdfast.web.gate import Refusal, TooLarge, about_store, problem, wants_json
 from holdfast.web.parts import part_of, place_of

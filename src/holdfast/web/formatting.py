@@ -11,7 +11,6 @@ from typing import Any, Final, cast
 
 from markupsafe import Markup, escape
 
-from holdfast.printable import printable_json
 from holdfast.text import (
     MINUS,
     THIN,
@@ -22,6 +21,7 @@ from holdfast.text import (
     narrow_ago,
     narrow_duration,
     narrow_size,
+    printable_json,
     with_counts,
 )
 

@@ -19,8 +19,8 @@ from holdfast.commands.topics import MAX_MOVED
 from holdfast.console.handles import AsyncConsole
 from holdfast.console.masking import Mask
 from holdfast.errors import UsageError
-from holdfast.printable import one_line
 from holdfast.settings import check_name, check_whole
+from holdfast.text import one_line
 from holdfast.web.auth import Authentication
 from holdfast.web.namespaces import HEADER, Namespaces, NotAllowed
 from holdfast.web.options import Options

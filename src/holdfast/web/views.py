@@ -10,7 +10,7 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 
 from holdfast.errors import UsageError
-from holdfast.printable import one_line
+from holdfast.text import one_line
 from holdfast.web.users import Role
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from holdfast.code.current import running
-from holdfast.printable import printable
+from holdfast.text import printable
 from holdfast.worker.signals import UNWIND, DeferredTermination
 
 log = logging.getLogger("holdfast")

@@ -21,8 +21,7 @@ from holdfast.worker.performing.outcome import forget_wrong_results
 from holdfast.worker.performing.sandboxes import check_base, tidy_unclaimed
 from holdfast.worker.pools import aio, fork, serial, thread
 from holdfast.worker.process_state import BREAK_OFF, break_off, wake_main
-from holdfast.worker.queues.new_queues import note_new_queues
-from holdfast.worker.queues.routing import with_what_it_held
+from holdfast.worker.queues.routing import note_new_queues, with_what_it_held
 from holdfast.worker.settings import Pool, WorkerSettings, own_of
 from holdfast.worker.signals import UNWIND, Handler, Stop
 from holdfast.worker.startup_check import forget_obstacle, obstacle

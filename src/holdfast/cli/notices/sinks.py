@@ -15,7 +15,7 @@ import click
 
 from holdfast.cli.notices.notice import Notice, cut
 from holdfast.errors import UsageError
-from holdfast.printable import printable_json
+from holdfast.text import printable_json
 
 TIMEOUT: Final = 10.0
 """Seconds for one step of a delivery, such as connecting."""

@@ -1,19 +1,22 @@
 """Tags, tracking, log lines and progress of jobs, and moving a job to another queue."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypedDict, Unpack
+import functools
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from time import monotonic
+from typing import Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar, Unpack
 
 from holdfast.bounds import ParentJids, Priority, Retries, TagNames, ThrottleNames
-from holdfast.client.descriptors import AnyClient, CommandMethod
-from holdfast.client.jobs.callbacks import settling
-from holdfast.client.jobs.facts import JobView, Local, most_data
-from holdfast.client.jobs.reports import ReportMethod
+from holdfast.client.descriptors import AnyClient, AsyncHandle, CommandMethod, Registrar, sent, with_name
+from holdfast.client.jobs.facts import Callback, JobView, Local, most_data
+from holdfast.code.current import running
+from holdfast.code.steps import Steps, await_steps, run_steps
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
 from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track
-from holdfast.commands.base import map_reply
+from holdfast.commands.base import hurried, map_reply
 from holdfast.commands.jobs import Move
-from holdfast.errors import UsageError
+from holdfast.errors import StoreFull, StoreUnsupported, TransportError, UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import (
     MAX_BATCH,
@@ -21,6 +24,7 @@ from holdfast.settings import (
     Duration,
     HasJid,
     check_bounded,
+    check_callable,
     check_each,
     check_jids,
     check_list,
@@ -33,6 +37,158 @@ from holdfast.settings import (
     check_whole,
     unknown_option,
 )
+
+# Callbacks of a job handle: called before a call that settles the job, and after it succeeded.
+
+P = ParamSpec("P")
+R = TypeVar("R")
+H = TypeVar("H")
+
+
+class Callbacks:
+    """Callbacks of one job handle; each gets the job.
+
+    Those before a call run in the order in which they were added; if one raises, the call is not made. Those
+    after it run in reverse order, if the call succeeded. On an async handle they may be `async def`. They run for
+    calls on this object; a worker settles a class job through its object too, and completes a function job so if its
+    middleware added callbacks.
+    """
+
+    _callbacks: dict[str, list[Callback]]
+
+    before_complete = Registrar("Call this before the job is completed or moved to its next queue.")
+    after_complete = Registrar("Call this after that.")
+    before_fail = Registrar("Call this before the job is failed.")
+    after_fail = Registrar("Call this after that.")
+    before_retry = Registrar("Call this before the job is given back for another attempt.")
+    after_retry = Registrar("Call this after that, also if the job failed because no retries were left.")
+    before_cancel = Registrar("Call this before the job is cancelled.")
+    after_cancel = Registrar("Call this after that.")
+    before_requeue = Registrar("Call this before the job is moved or requeued.")
+    after_requeue = Registrar("Call this after that.")
+
+    def _add_callback(self, name: str, callback: Callback) -> None:
+        self._callbacks.setdefault(name, []).append(check_callable(name, callback))
+
+
+def settling(event: str) -> Callable[[Callable[Concatenate[Any, P], Command[R]]], CommandMethod[P, R]]:
+    """Make a CommandMethod with callbacks: `@settling("complete")`."""
+    return lambda make: _Settling(make, event)
+
+
+class _Settling(CommandMethod[P, R]):
+    def __init__(self, make: Callable[Concatenate[H, P], Command[R]], event: str) -> None:
+        super().__init__(make)
+        plain = self.method
+
+        @functools.wraps(plain)
+        def call(job: Any, /, *args: object, **kwargs: object) -> object:
+            is_awaited = isinstance(job, AsyncHandle)
+            if job._callbacks:
+                steps = _with_callbacks(job, event, lambda: plain(job, *args, **kwargs))
+                return await_steps(steps) if is_awaited else run_steps(steps)
+            if is_awaited:
+                command: Any = self.make(job, *args, **kwargs)
+                return sent(job, command)
+            return plain(job, *args, **kwargs)
+
+        self.method = with_name(call)
+
+
+def _with_callbacks(job: Any, event: str, call: Callable[[], object]) -> Steps[object]:
+    for callback in list(job._callbacks.get("before_" + event, ())):
+        yield callback(job)
+    result = yield call()
+    for callback in reversed(list(job._callbacks.get("after_" + event, ()))):
+        yield callback(job)
+    return result
+
+
+# Methods that only report: a job never fails for them, and waits only briefly.
+
+log = logging.getLogger("holdfast")
+
+_NOT_WRITTEN: Final = (StoreFull, StoreUnsupported, TransportError)
+
+REST: Final = 5.0
+"""Seconds for which reports are dropped untried after one that the store did not answer."""
+
+
+class _Dropped:
+    """The reports of jobs of this process that were dropped since the last one that was written."""
+
+    count = 0
+    rests_until = 0.0
+
+
+class ReportMethod(CommandMethod[P, bool]):
+    """A method that records what a job reports, and returns whether it was recorded.
+
+    In a running job it returns False where the store is full, unavailable, or refuses reports to this user; that is counted, and
+    logged once. Elsewhere it raises StoreFull, TransportError, StoreUnsupported.
+    """
+
+    def __init__(self, make: Callable[Concatenate[H, P], Command[bool]]) -> None:
+        super().__init__(make)
+
+        @functools.wraps(make)
+        def call(handle: Any, /, *args: P.args, **kwargs: P.kwargs) -> object:
+            command: Command[bool] = make(handle, *args, **kwargs)
+            is_awaited = isinstance(handle, AsyncHandle)
+            if running.get() is None and getattr(handle, "run_of", None) is None:
+                return sent(handle, command) if is_awaited else handle._client.run(command)
+            return _report_async(handle, command) if is_awaited else _report(handle, command)
+
+        self.method = with_name(call)
+        self.method.make = make
+
+
+def _report(handle: Any, command: Command[bool]) -> bool:
+    if _rests():
+        return False
+    try:
+        return _written(handle._client.run(hurried(command)))
+    except _NOT_WRITTEN as error:
+        return _drop(handle.jid, error)
+
+
+async def _report_async(handle: Any, command: Command[bool]) -> bool:
+    if _rests():
+        return False
+    try:
+        reported: Awaitable[bool] = handle._client.run(hurried(command))
+        return _written(await reported)
+    except _NOT_WRITTEN as error:
+        return _drop(handle.jid, error)
+
+
+def _rests() -> bool:
+    rests = monotonic() < _Dropped.rests_until
+    _Dropped.count += rests
+    return rests
+
+
+def _written(result: bool) -> bool:
+    count, _Dropped.count = _Dropped.count, 0
+    if count:
+        log.info("what jobs report is written again; %d reports were dropped", count)
+    return result
+
+
+def _drop(jid: str, error: Exception) -> bool:
+    if isinstance(error, TransportError):
+        _Dropped.rests_until = monotonic() + REST
+    _Dropped.count += 1
+    if _Dropped.count == 1:
+        from holdfast.code.failure import brief  # a program that only puts does without
+
+        log.warning(
+            "what job %s reported could not be written; such reports are dropped until they can: %s",
+            jid,
+            brief(error),
+        )
+    return False
+
 
 MAX_LINE_DATA: Final = 16_384
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Required, cast
 from holdfast.client.bulk import OnePut
 from holdfast.client.cancelling import cancel_jobs
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod
-from holdfast.client.jobs.callbacks import settling
+from holdfast.client.jobs.attributes import settling
 from holdfast.client.put_options import NOTHING, make_put
 from holdfast.code.current import put_collector
 from holdfast.code.put_options import PutOptions

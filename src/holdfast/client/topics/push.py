@@ -16,12 +16,12 @@ import msgspec
 from holdfast.client.aio import AsyncClient
 from holdfast.client.signature import HEADER, check_secret, signature
 from holdfast.client.topics.delivery import SHORTEST
-from holdfast.client.topics.subscriptions import AsyncScheduler, AsyncSubscription
+from holdfast.client.topics.scheduler import AsyncScheduler, AsyncSubscription
 from holdfast.code.steps import Steps
 from holdfast.commands.topics import Message, TopicRelease
 from holdfast.errors import HoldfastError, UsageError, missing_extra
-from holdfast.printable import one_line
 from holdfast.settings import MAX_BATCH, check_name, check_seconds, check_whole, is_host
+from holdfast.text import one_line
 from holdfast.wire.outage import Outage
 
 if TYPE_CHECKING:

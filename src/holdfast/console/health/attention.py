@@ -10,7 +10,7 @@ from holdfast.client.serving import SILENT_MS
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.workers import WorkerFacts
 from holdfast.models import Counts
-from holdfast.printable import one_line
+from holdfast.text import one_line
 
 _SILENT_PROGRAM: Final = 120_000
 """A program that pops by itself sends one a minute."""

@@ -24,8 +24,7 @@ from holdfast.console.health.store_checks import (
 )
 from holdfast.console.search.filter_values import Exact
 from holdfast.models import Counts
-from holdfast.printable import one_line
-from holdfast.text import size
+from holdfast.text import one_line, size
 from holdfast.wire.plans import Call, ErrorReply, Plan, Planner
 from holdfast.wire.shards import Shard
 

@@ -23,8 +23,7 @@ from holdfast.console.operations.operations import operation_of
 from holdfast.console.read.queries import Servers, servers_of
 from holdfast.console.search.filter_values import Exact
 from holdfast.models import Counts, JobFacts
-from holdfast.printable import one_line
-from holdfast.text import counted, short_clock, span
+from holdfast.text import counted, one_line, short_clock, span
 from holdfast.wire.plans import Plan, Planner
 
 _MINUTE, _DAY = 60_000, 86_400_000

@@ -3,33 +3,64 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Unpack
+from typing import Any, Literal, Unpack
 
 import msgspec
 
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod, StepMethod
-from holdfast.client.plans import counts_of, found_jobs
+from holdfast.client.plans import counts_of, found_jobs, in_slices
+from holdfast.client.put_options import make_put
 from holdfast.client.recur_options import Changes, make_recur, make_update
 from holdfast.client.stacks import PATIENCE, LiveStack, ask_worker
+from holdfast.client.topics.messages import body_of, epoch_ms, moment_of
+from holdfast.client.topics.topic import first, requeued, upto
 from holdfast.client.workers import is_meant
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
-from holdfast.commands.admin import Info
+from holdfast.commands.admin import Audit, Info
+from holdfast.commands.base import map_reply
 from holdfast.commands.dependencies import Depend
 from holdfast.commands.job_rows import JobRow
-from holdfast.commands.queues import QueueNames, ThrottleFacts, ThrottleGet
+from holdfast.commands.queues import (
+    GetStats,
+    Pause,
+    QueueForget,
+    QueueNames,
+    QueueOption,
+    QueueSet,
+    ThrottleFacts,
+    ThrottleGet,
+)
 from holdfast.commands.recurring import RecurGet, RecurringFacts, RecurTag
+from holdfast.commands.topics import (
+    MAX_MOVED,
+    CountTopics,
+    Message,
+    TopicCounts,
+    TopicDelete,
+    TopicGet,
+    TopicPull,
+    TopicPut,
+    TopicRelease,
+    TopicReschedule,
+    TopicReserve,
+)
+from holdfast.commands.views import Cursor, ListSet
 from holdfast.commands.workers import WorkerFacts
-from holdfast.console.actions import Part, checked_edit, reveal
+from holdfast.console.actions import Part, checked_edit, checked_reason, reveal
 from holdfast.console.configuration import ConfigurationVerbs
 from holdfast.console.filters import glob
 from holdfast.console.health.installation import InstallationVerbs
 from holdfast.console.operations.dependents import Waiters, waiters_of
-from holdfast.console.read import job_lists
+from holdfast.console.put import NamedCode
+from holdfast.console.read import job_lists, queries, queue_figures
+from holdfast.console.read.charts import ChartSteps
 from holdfast.console.read.failure_list import FailureList, failure_list
 from holdfast.console.read.fleet import FleetVerbs
-from holdfast.console.read.namespace_queries import recurring
-from holdfast.console.read.queries import Page, Throttle, all_workers, held
+from holdfast.console.read.marks import Mark, marks
+from holdfast.console.read.namespace_queries import Place, recurring
+from holdfast.console.read.queries import Page, QueueDetail, Throttle, all_workers, held
+from holdfast.console.read.queue_figures import QueueFigures, QueueJobs
 from holdfast.console.read.throttle_list import (
     ThrottleDetail,
     named_throttles,
@@ -39,10 +70,12 @@ from holdfast.console.read.throttle_list import (
 from holdfast.console.search.search import row_of
 from holdfast.console.unknown import unknown
 from holdfast.errors import HoldfastError
-from holdfast.models import Counts
+from holdfast.models import Counts, Sample, Stats
 from holdfast.settings import (
     MAX_BATCH,
+    SHORTEST,
     check_each,
+    check_milliseconds,
     check_name,
     check_names,
     check_queue,
@@ -292,3 +325,260 @@ def last_jobs(
         jid: tuple(row_of(facts, now) if (facts := jobs[one]) else JobRow(one, state="gone") for one in some)
         for jid, some in names.items()
     }
+
+
+# What operators see and do with queues.
+
+
+class QueueVerbs:
+    """The queries and actions of operators on queues."""
+
+    _client: AnyClient
+    actor: str
+
+    @PlanMethod
+    def queues(
+        self,
+        ask: Planner,
+        pattern: str = "*",
+        *,
+        sort: str = "name",
+        reverse: bool = False,
+        after: str = "",
+        limit: int = 100,
+    ) -> Plan[Page[Counts]]:
+        """A page of queues; `sort` is name, oldest, or a state (the largest number first); `reverse` is the other way round."""
+        return queries.queues(ask, pattern, sort, after, limit, reverse)
+
+    @PlanMethod
+    def queue(
+        self, ask: Planner, name: str, *, day_ms: int = 0, since_ms: int | None = None
+    ) -> Plan[QueueDetail]:
+        """One queue, with the statistics of a UTC day (0: today), and its series (from three hours ago)."""
+        now = yield from _now(ask)
+        since = now - 3 * queries.HOUR_MS if since_ms is None else since_ms
+        return (yield from queries.queue(ask, name, day_ms, since))
+
+    @PlanMethod
+    def queue_stats(self, ask: Planner, name: str, day_ms: int = 0) -> Plan[Stats]:
+        """The statistics of a queue on a UTC day (0: today)."""
+        return ask(GetStats(check_name("queue", name), check_whole("day", day_ms, 0, 1 << 52)))
+
+    @PlanMethod
+    def queue_figures(self, ask: Planner, counts: Sequence[Counts]) -> Plan[list[QueueFigures]]:
+        """What happened lately in some queues whose counts are known, how long their jobs wait, and their workers."""
+        return (yield from queue_figures.figures_of(ask, self._client.shard, counts, (yield from _now(ask))))
+
+    @PlanMethod
+    def throughput(self, ask: Planner, queues: Sequence[str], range: str = "90m") -> Plan[ChartSteps]:
+        """What happened in up to 40 queues together, step by step; `range`: 90m, 24h, 7d or FROM-TO. Raises UsageError."""
+        names = check_names("queue", queues, 1 << 40)
+        return (yield from queue_figures.throughput(self._client.shard, names, range, (yield from _now(ask))))
+
+    @PlanMethod
+    def backlog(self, ask: Planner, queue: str, over: ChartSteps) -> Plan[tuple[int | None, ...]]:
+        """How many jobs of a queue waited at the end of each step of a chart; None where it was not noted."""
+        return queue_figures.backlog(self._client.shard, check_name("queue", queue), over)
+
+    @PlanMethod
+    def marks(self, ask: Planner, found: ChartSteps, queue: str = "") -> Plan[tuple[Mark, ...]]:
+        """What happened in the period of a chart that explains it: new versions of workers, and pauses of a queue."""
+        return marks(ask, (found.times or (0,))[0] * 1000, found.end_ms, queue)
+
+    @PlanMethod
+    def waits(self, ask: Planner, queues: Sequence[str]) -> Plan[Sample]:
+        """How long the jobs of up to 40 queues waited today, as one sample."""
+        return queue_figures.waits_of(self._client.shard, check_names("queue", queues, 1 << 40))
+
+    @PlanMethod
+    def queue_jobs(
+        self, ask: Planner, queue: str, state: str, *, after: str = "", limit: int = 25
+    ) -> Plan[QueueJobs]:
+        """A page of the jobs of a queue in one state, waiting ones in the order in which they are popped."""
+        now = yield from _now(ask)
+        return (yield from queue_figures.jobs_of(ask, self._client.shard, queue, state, after, limit, now))
+
+    @PlanMethod
+    def recurring_of(
+        self, ask: Planner, queue: str, *, after: str = "", limit: int = 25
+    ) -> Plan[Page[RecurringFacts]]:
+        """A page of the recurring jobs of a queue, the next due one first."""
+        return queue_figures.recurring_of(ask, queue, after, limit)
+
+    @PlanMethod
+    def queue_heartbeat(self, ask: Planner, queue: str) -> Plan[str]:
+        """The length of the leases of a queue in seconds, "" if it is that of the namespace."""
+        return queue_figures.heartbeat_of(ask, check_name("queue", queue))
+
+    @CommandMethod
+    def pause(self, *queues: str, why: str = "", seconds: float = 0) -> Command[int]:
+        """Pause queues, for ever or for so many seconds. Returns how many were not paused."""
+        names, length = check_names("queue", queues, MAX_BATCH), check_milliseconds("seconds", seconds)
+        return Pause(names, True, self.actor, checked_reason(why), length)
+
+    @CommandMethod
+    def resume(self, *queues: str) -> Command[int]:
+        """Resume queues. Returns how many were paused."""
+        return Pause(check_names("queue", queues, MAX_BATCH), False, self.actor)
+
+    @CommandMethod
+    def forget_queue(self, name: str) -> Command[int]:
+        """Remove an empty queue from the list. Raises QueueNotEmpty."""
+        return QueueForget((check_name("queue", name),))
+
+    @CommandMethod
+    def set_queue(
+        self, name: str, option: QueueOption, value: int | None, *, seen: int | Literal[""] | None = None
+    ) -> Command[int | None]:
+        """Set a limit of a queue, None to remove it, if it is what was `seen` ("": not set). Raises WrongState."""
+        return QueueSet(check_name("queue", name), option, value, seen)
+
+    @PlanMethod
+    def put_job(
+        self, ask: Planner, queue: str, code: NamedCode, data: object, options: Mapping[str, Any]
+    ) -> Plan[str]:
+        """Put a job by the name of its code, as `NamedCode` prepares it. Returns its jid. Raises UsageError, QueueFull."""
+        command = make_put(
+            self._client.settings, check_name("queue", queue), code.name, data, code.options(options)
+        )
+        jid = yield from ask(command)
+        if self.actor:
+            yield from ask(Audit(self.actor, "put", queue, f"{jid} {code.name}"[:1000]))
+        return jid
+
+
+def _now(ask: Planner) -> Plan[int]:
+    info = yield from ask(Info())
+    return info.now_ms
+
+
+# What operators and programs do with topics: what a topic holds, and put, take, release, requeue and delete
+# messages.
+
+
+class TopicDetail(msgspec.Struct, frozen=True):
+    """A topic: its counts, its first queued messages by ready time, and its first reserved ones by deadline.
+
+    `next` is the cursor of the queued messages that follow, "" after the last.
+    """
+
+    counts: TopicCounts
+    queued: tuple[Message, ...]
+    reserved: tuple[Message, ...]
+    next: str = ""
+
+
+class TopicVerbs:
+    """The queries and actions of topics. Only what operators do is audited: delete and reschedule.
+
+    Moments are epoch seconds of the store, `max` and `at` by default its now; durations are seconds.
+    """
+
+    _client: AnyClient
+    actor: str
+
+    @PlanMethod
+    def topic(self, ask: Planner, name: str, limit: int = 25, *, after: str = "") -> Plan[TopicDetail]:
+        """One topic with its first messages, or the queued ones after a cursor. Raises HoldfastError if it holds none."""
+        return topic(ask, name, check_whole("limit", limit, 1, MAX_BATCH), after)
+
+    @CommandMethod
+    def topic_counts(self, name: str) -> Command[TopicCounts]:
+        """How many messages a topic holds, also one without any."""
+        return map_reply(CountTopics((check_name("topic", name),)), first)
+
+    @CommandMethod
+    def message(self, topic: str, id: str) -> Command[Message | None]:
+        """One message, None if the topic has none of that id."""
+        return map_reply(TopicGet(check_name("topic", topic), (check_name("id", id),)), first)
+
+    @CommandMethod
+    def put_message(
+        self, topic: str, id: str, body: str, delay: float | None = None, *, at: float | None = None
+    ) -> Command[bool]:
+        """Put a message into a topic, ready in `delay` seconds or `at` a moment. False if the id exists."""
+        how, when = moment_of(delay, at)
+        words = (check_name("id", id), when, body_of(body, self._client.settings.max_data))
+        return map_reply(TopicPut(check_name("topic", topic), how, words), first)
+
+    @CommandMethod
+    def reserve_messages(
+        self, topic: str, limit: int = 1, *, ttr: float = 60.0, max: float | None = None
+    ) -> Command[list[Message]]:
+        """Reserve the earliest messages that are ready by `max`; nobody else gets them for `ttr` seconds after it."""
+        name, length = check_name("topic", topic), check_milliseconds("ttr", ttr, SHORTEST)
+        size = check_whole("limit", limit, 1, MAX_BATCH)
+        return map_reply(TopicReserve(name, length, upto(max), size), lambda found: found.messages)
+
+    @CommandMethod
+    def pull_messages(
+        self, topic: str, limit: int = 1, *, max: float | None = None
+    ) -> Command[list[Message]]:
+        """Take the earliest messages that are ready by `max`, and delete them."""
+        size = check_whole("limit", limit, 1, MAX_BATCH)
+        return TopicPull(check_name("topic", topic), upto(max), size)
+
+    @CommandMethod
+    def release_messages(
+        self,
+        topic: str,
+        *ids: str,
+        delay: float | None = None,
+        at: float | None = None,
+        deadline: float | None = None,
+    ) -> Command[list[bool]]:
+        """End reservations: the messages are deleted, or with `delay` or `at` queued again, ready then.
+
+        With `deadline` only reservations that end at that moment, as `reserve_messages` returned it. Returns False for each
+        that is not reserved, or not so.
+        """
+        until = None if deadline is None else epoch_ms("deadline", deadline)
+        name, held = check_name("topic", topic), [(id, until) for id in check_names("id", ids, MAX_BATCH)]
+        if delay is None and at is None:
+            return TopicRelease(name, held)
+        return TopicRelease(name, held, *moment_of(delay, at))
+
+    @PlanMethod
+    def requeue_messages(
+        self, ask: Planner, topic: str, limit: int = MAX_MOVED, *, max: float | None = None
+    ) -> Plan[int]:
+        """Queue up to `limit` messages again whose reservation has ended by `max`, ready then. Returns how many."""
+        return requeued(ask, topic, max, limit)
+
+    @CommandMethod
+    def reschedule_messages(
+        self, topic: str, *ids: str, delay: float | None = None, at: float | None = None
+    ) -> Command[list[bool]]:
+        """Change when queued messages are ready: in `delay` seconds (default: now), or `at` a moment.
+
+        Returns False for each that is not queued.
+        """
+        how, when = moment_of(delay, at)
+        names = check_names("id", ids, MAX_BATCH)
+        return TopicReschedule(check_name("topic", topic), names, how, when)
+
+    @CommandMethod
+    def delete_messages(self, topic: str, *ids: str) -> Command[list[bool]]:
+        """Delete messages, queued or reserved. Returns whether each existed."""
+        return TopicDelete(check_name("topic", topic), check_names("id", ids, MAX_BATCH))
+
+
+def topic(ask: Planner, name: str, limit: int, after: str = "") -> Plan[TopicDetail]:
+    """Return one topic with its first messages. Raises HoldfastError if it holds none."""
+    place = Place.parse(after)
+    [found] = yield from ask(CountTopics((check_name("topic", name),)))
+    if not found.queued and not found.reserved:
+        page = yield from ask(ListSet("topics", "", None, MAX_BATCH))
+        raise unknown("topic", name, page.names)
+    queued, following = yield from _messages(ask, "queued", name, limit, place.after)
+    reserved, _ = yield from _messages(ask, "reserved", name, limit)
+    return TopicDetail(found, queued, reserved, str(Place(name, following)) if following else "")
+
+
+def _messages(
+    ask: Planner, state: str, topic: str, limit: int, after: Cursor | None = None
+) -> Plan[tuple[tuple[Message, ...], Cursor | None]]:
+    page = yield from ask(ListSet(state, topic, after, limit))
+    found: list[Message | None] = []
+    yield from in_slices(ask, lambda ids: TopicGet(topic, ids), page.names, found)
+    return tuple(one for one in found if one is not None), page.next

@@ -13,7 +13,7 @@ from holdfast.commands.queues import GetStats, ThrottleFacts, ThrottleGet
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.commands.views import Entry, ListSet, Minutes
 from holdfast.console.filters import parse
-from holdfast.console.read.charts import Steps, added, period, steps, waiting_at
+from holdfast.console.read.charts import ChartSteps, added, period, steps, waiting_at
 from holdfast.console.read.namespace_queries import Place
 from holdfast.console.read.queries import (
     Page,
@@ -106,7 +106,7 @@ def _figures(
 # Charts.
 
 
-def throughput(shard: Shard, names: Sequence[str], range: str, now_ms: int) -> Plan[Steps]:
+def throughput(shard: Shard, names: Sequence[str], range: str, now_ms: int) -> Plan[ChartSteps]:
     """Return what happened in some queues together, step by step. At most 40 queues are read."""
     shown = period(range, now_ms)
     since = shown.end_ms - (shown.columns + 1) * shown.step_ms
@@ -114,7 +114,7 @@ def throughput(shard: Shard, names: Sequence[str], range: str, now_ms: int) -> P
     return steps([series_of(one) for one in lines], _CHARTED, shown.end_ms, shown.step_ms, shown.columns)
 
 
-def backlog(shard: Shard, name: str, over: Steps) -> Plan[tuple[int | None, ...]]:
+def backlog(shard: Shard, name: str, over: ChartSteps) -> Plan[tuple[int | None, ...]]:
     """Return how many jobs of a queue waited at the end of each of these steps, None where it was not noted."""
     [lines] = yield from asked(
         shard, [Minutes(name)]

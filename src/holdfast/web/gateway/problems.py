@@ -21,7 +21,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.logs import logger
-from holdfast.printable import one_line
+from holdfast.text import one_line
 from holdfast.web.gate import Refusal, about_store, problem
 
 _KINDS: Final[tuple[tuple[type[HoldfastError], int, str], ...]] = (

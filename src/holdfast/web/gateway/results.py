@@ -13,7 +13,7 @@ from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError, JobCancelled, JobFailed, Refused
 from holdfast.models import JobFacts
 from holdfast.models.job import Failure
-from holdfast.printable import one_line
+from holdfast.text import one_line
 
 encode = msgspec.json.encode
 _check = msgspec.json.Decoder().decode

@@ -13,8 +13,8 @@ from holdfast.commands import COMMANDS, Command
 from holdfast.commands.jobs import Outcome, Put
 from holdfast.commands.options import ExtraOptions
 from holdfast.errors import UsageError
-from holdfast.printable import one_line
 from holdfast.settings import MAX_BATCH, check_name
+from holdfast.text import one_line
 from holdfast.web.gateway import exceptions
 from holdfast.web.gateway.fields import (
     JID,

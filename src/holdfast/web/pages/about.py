@@ -10,7 +10,7 @@ from holdfast.console.health.installation import Installation
 from holdfast.console.operations.operations import Operation
 from holdfast.console.plain import plain
 from holdfast.errors import HoldfastError
-from holdfast.printable import one_line
+from holdfast.text import one_line
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, NoQuery, View
 

@@ -1,41 +1,325 @@
 """One job: what it is, what happened to it, why it is running or not, and what can be done. Also a recurring job, and a deleted one."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+
+from holdfast.client.reasons import argument
+
+if TYPE_CHECKING:
+    from holdfast.web.context import Context
+
+from collections.abc import Callable, Sequence
+from inspect import signature
+from typing import Literal, cast
+
 from starlette.responses import Response
 
+from holdfast.client.reasons import Check
 from holdfast.client.stacks import UNDER_WAY, LiveStack
 from holdfast.code.failure import error_line
+from holdfast.code.registry import find
 from holdfast.commands.admin import AuditLine
 from holdfast.commands.jobs import Outcome
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.filters import term
+from holdfast.console.operations.spec import APPLIES
 from holdfast.console.plain import stored
 from holdfast.console.read.job_lists import Family
 from holdfast.console.read.job_queries import Attempt, JobDetail, logged
 from holdfast.console.read.queries import Throttle
 from holdfast.errors import HoldfastError, JobNotFound, UsageError
-from holdfast.models import JobFacts
+from holdfast.models import HistoryEntry, JobFacts
 from holdfast.web.context import Context
 from holdfast.web.gate import wants_json
 from holdfast.web.pages.job_edits import digest_of
-from holdfast.web.pages.job_facts import (
-    Fix,
-    Moment,
-    actions_of,
-    arguments_of,
-    data_at,
-    fixes_of,
-    moments_of,
-    result_until_ms,
-    waited_ms,
-)
-from holdfast.web.recipes import Recipe, recipe
-from holdfast.web.tracebacks import Part, parts_of
 from holdfast.web.views import ActionRoute, View
+
+# Read the tracebacks in failure messages: which frames are those of the application, and which those of
+# libraries.
+
+_FRAME: Final = re.compile(r'  File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
+_LIBRARY: Final = re.compile(
+    r"(^|[/\\])(site-packages|dist-packages)[/\\]|[/\\]lib[/\\]python3[^/\\]*[/\\]|[/\\]holdfast[/\\](work|code|client|wire)[/\\]"
+    r"|^<(frozen|string)"
+)
+_MOST: Final = 2000
+"""Lines that are read; what is longer is shown in the raw message."""
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """A place in code: file, line, function, and the lines of code below it."""
+
+    file: str
+    line: int
+    function: str
+    code: tuple[str, ...] = ()
+    is_library: bool = False
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of a message: lines of text, or frames that are all of libraries or all of the application.
+
+    `kind` is text, application or library.
+    """
+
+    kind: str
+    lines: tuple[str, ...] = ()
+    frames: tuple[Frame, ...] = ()
+
+
+def parts_of(message: str) -> tuple[Part, ...]:
+    """Return a message as its parts; one part of text if there is no traceback in it."""
+    pieces = groupby(_pieces(message.splitlines()[:_MOST]), key=_kind)
+    return tuple(_part(kind, list(some)) for kind, some in pieces)
+
+
+def _kind(piece: Frame | str) -> str:
+    if isinstance(piece, str):
+        return "text"
+    return "library" if piece.is_library else "application"
+
+
+def _part(kind: str, pieces: list[Frame | str]) -> Part:
+    return Part(
+        kind,
+        tuple(one for one in pieces if isinstance(one, str)),
+        tuple(one for one in pieces if isinstance(one, Frame)),
+    )
+
+
+def _pieces(lines: Iterable[str]) -> Iterator[Frame | str]:
+    """Yield frames, each with the lines that are indented below it, and the other lines."""
+    frame: Frame | None = None
+    for line in lines:
+        begins = _FRAME.match(line)
+        if frame is not None and (begins or not line.startswith("    ")):
+            yield frame
+            frame = None
+        if begins:
+            file = begins["file"]
+            frame = Frame(
+                file,
+                int(begins["line"][:9]),
+                begins["function"] or "",
+                is_library=bool(_LIBRARY.search(file)),
+            )
+        elif frame is not None:
+            frame = msgspec.structs.replace(frame, code=(*frame.code, line))
+        else:
+            yield line
+    if frame is not None:
+        yield frame
+
+
+# What a page does as a command line, as a call of the API, and as Python, to be copied.
+
+
+class Recipe(msgspec.Struct, frozen=True):
+    """One action on a job: its name, and how to do it elsewhere."""
+
+    label: str
+    cli: str
+    curl: str
+    python: str
+
+
+_PYTHON: Final = (
+    "from holdfast import Client\n"
+    "from holdfast.console.handles import Console\n\n"
+    "console = Console(Client({where}))\n"
+    "console.act({action!r}, {jid!r}{value})"
+)
+
+
+def recipe(ctx: "Context", action: str, jid: str, value: str = "") -> Recipe:
+    """Return how to do an action on one job; `value` is that of the action."""
+    words = [value, jid] if action == "move" else [jid]
+    body: dict[str, Any] = {"jid": [jid], **({"value": value} if value else {})}
+    return Recipe(
+        action,
+        f"holdfast jobs {action}{ctx.console.flags} {argument(*words)}",
+        curl(ctx, f"/jobs/{action}", body),
+        _PYTHON.format(
+            where=f"namespace={ctx.namespace!r}" if ctx.namespace != "default" else "",
+            action=action,
+            jid=jid,
+            value=f", value={value!r}" if value else "",
+        ),
+    )
+
+
+def curl(ctx: "Context", path: str, body: Mapping[str, Any]) -> str:
+    """Return the command line of a POST to the API of this application."""
+    base = str(ctx.request.base_url).rstrip("/")
+    return (
+        f"curl -X POST {quote(f'{base}/api/v1{path}')} -H 'Content-Type: application/json' "
+        f'-H "Authorization: Bearer $TOKEN" -d {quote(json.dumps(body))}'
+    )
+
+
+# What follows from the facts of a job: its arguments, what its state allows, what it was at each moment, what
+# helps it.
+
+
+class Fix(msgspec.Struct, frozen=True):
+    """What helps where a check blocks: an action, or a page."""
+
+    label: str
+    noun: str = ""
+    verb: str = ""
+    fields: Mapping[str, Any] = {}
+    path: str = ""
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A job as it was after a line of its history, the first line being 1; `data` are None where they are not known."""
+
+    line: int
+    when_ms: int
+    state: str
+    queue: str
+    worker: str
+    attempt: int
+    data: Any = None
+
+
+def arguments_of(value: Any, klass: str = "") -> tuple[tuple[str, Any], ...] | None:
+    """Return the arguments of a function job by name; None for any other job.
+
+    Those that were given by position have their names where this process knows the function, else the number of their place.
+    """
+    if not isinstance(value, dict) or not value.keys() <= {"args", "kwargs"} or not value:
+        return None
+    members = cast("dict[str, Any]", value)
+    args, kwargs = members.get("args", []), members.get("kwargs", {})
+    if not isinstance(args, list) or not isinstance(kwargs, dict):
+        return None
+    values = cast("list[object]", args)
+    names = _positional(klass)
+    numbers = [str(at) for at in range(len(names) + 1, len(values) + 1)]
+    return (*zip([*names, *numbers], values, strict=False), *cast("dict[str, Any]", kwargs).items())
+
+
+def _positional(klass: str) -> list[str]:
+    """Return the names of the arguments that a function takes by position, none if this process does not know it."""
+    entry = find(klass)
+    found = signature(entry.function).parameters.values() if entry else ()
+    return [one.name for one in found if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+
+
+def result_until_ms(facts: JobFacts) -> int:
+    """Return until when the result of a job is kept, 0 where that is not known."""
+    keep = facts.options.get("keep")
+    return facts.ended_ms + int(keep) if keep and facts.ended_ms and facts.result is not None else 0
+
+
+_ALWAYS: Final = ("move", "track", "tag")
+_BY_STATE: Final = ("retry", "run", "expire", "delay", "priority", "retries", "data", "cancel", "delete")
+
+
+def actions_of(facts: JobFacts, now_ms: int) -> tuple[str, ...]:
+    """Return the actions that make sense for a job: a failed one is deleted, any other open one cancelled.
+
+    A job whose lease has ended can be failed.
+    """
+    state = (
+        "running" if facts.state == "stalled" else facts.state
+    )  # its lease has ended, and no worker has it yet
+    found = [action for action in _BY_STATE if state in APPLIES[action]]
+    found.remove("cancel" if state == "failed" else "delete") if {"cancel", "delete"} <= set(found) else None
+    is_lost = state == "running" and 0 < facts.expires_ms <= now_ms
+    return (*found, *(["fail"] if is_lost else []), *_ALWAYS)
+
+
+_STATE_AFTER: Final[Mapping[str, str]] = {
+    "put": "waiting",
+    "advanced": "waiting",
+    "popped": "running",
+    "throttled": "throttled",
+    "done": "complete",
+    "failed": "failed",
+    "failed-retries": "failed",
+    "retried": "waiting",
+    "timed-out": "waiting",
+    "preempted": "waiting",
+    "crashed": "waiting",
+    "lost": "waiting",
+    "unknown": "waiting",
+}
+_OF_QUEUE: Final = ("put", "advanced", "popped")
+
+
+def moments_of(facts: JobFacts) -> tuple[Moment, ...]:
+    """Return the job as it was after each line of its history, the first line first."""
+    found: list[Moment] = []
+    state, queue, worker, attempt = "waiting", facts.queue, "", 0
+    for at, line in enumerate(facts.history, 1):
+        if line.what in _STATE_AFTER:
+            state = _STATE_AFTER[line.what]
+            queue = line.name if line.what in _OF_QUEUE and line.name else queue
+            worker = line.worker if state == "running" else ""
+            attempt = line.attempt or attempt
+        found.append(Moment(at, line.when_ms, state, queue, worker, attempt, data_at(facts, state, attempt)))
+    return tuple(found)
+
+
+def data_at(facts: JobFacts, state: str, attempt: int) -> Any:
+    """Return the data that a job had in an attempt: those kept with that attempt or the next one kept, else those of now."""
+    begun = attempt if state == "running" else attempt + 1
+    return stored(next((data for number, data in facts.earlier if number >= begun), facts.data))
+
+
+def fixes_of(detail: JobDetail) -> dict[str, Fix]:
+    """Return what helps against the checks that block, by check, where this application can do it."""
+    found = {
+        one.check: _fix(one, detail.facts) for one in detail.explanation.checks if one.verdict == "blocks"
+    }
+    return {check: fix for check, fix in found.items() if fix is not None}
+
+
+def _fix(check: Check, facts: JobFacts) -> Fix | None:
+    one = {"jid": [facts.jid]}
+    if check.check == "dependencies":
+        parents = [str(row["jid"]) for row in check.facts["parents"]]
+        first = next(iter((*check.facts["failed"], *parents)), "")
+        return Fix("Open the job it waits for", path=first) if first else None
+    if check.check == "throttles":
+        return _throttle_fix(check, facts)
+    if check.check == "workers":
+        quiet = [str(row["name"]) for row in check.facts["workers"] if row["quiet"]]
+        return Fix("Resume its workers", "workers", "resume", {"name": quiet}) if quiet else None
+    return {
+        "failure": Fix("Retry", "jobs", "retry", one),
+        "due": Fix("Run now", "jobs", "run", one),
+        "lease": Fix("Time out", "jobs", "expire", one),
+        "pause": Fix(f"Resume {facts.queue}", "queues", "resume", {"name": [facts.queue]}),
+    }.get(check.check)
+
+
+def _throttle_fix(check: Check, facts: JobFacts) -> Fix | None:
+    rows = check.facts["throttles"]
+    full = [str(row["id"]) for row in rows if row["used"] >= row["maximum"] > 0]
+    is_released = facts.state == "throttled" and not any(row["place"] for row in rows)
+    if full and not is_released:
+        return Fix("Open the throttle", noun="throttle", path=full[0])
+    return Fix("Put it again", "jobs", "move", {"jid": [facts.jid], "value": facts.queue})
+
+
+def waited_ms(history: Sequence[HistoryEntry], attempt: Attempt) -> int:
+    """Return how long a job had been ready before an attempt, as far as its history shows that."""
+    before = [
+        line.when_ms
+        for line in history
+        if line.when_ms <= attempt.start_ms and line.what not in ("popped", "refused")
+    ]
+    return attempt.start_ms - max(before, default=attempt.start_ms)
+
 
 LARGE: Final = 65_536
 """Bytes of data above which the page shows the beginning."""

@@ -17,7 +17,7 @@ from holdfast.console.plain import plain
 from holdfast.console.search.search import SearchPage
 from holdfast.errors import FilterError, HoldfastError
 from holdfast.logs import logger
-from holdfast.printable import one_line
+from holdfast.text import one_line
 from holdfast.web.context import Context
 from holdfast.web.gate import wants_json
 from holdfast.web.views import ActionRoute, View

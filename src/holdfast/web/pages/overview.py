@@ -10,7 +10,7 @@ from holdfast.commands.failures import FailureGroup
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.workers import WorkerFacts
 from holdfast.console.health.attention import KINDS, Attention, is_silent, silent_ms
-from holdfast.console.read.charts import Steps
+from holdfast.console.read.charts import ChartSteps
 from holdfast.console.read.job_lists import TrackedPage
 from holdfast.console.read.marks import Mark
 from holdfast.console.read.overview import Overview, number_of
@@ -92,7 +92,7 @@ class OverviewPage(msgspec.Struct, frozen=True):
     groups: tuple[FailureGroup, ...]
     tracked: Tracked
     workers: tuple[WorkerUse, ...]
-    throughput: Steps
+    throughput: ChartSteps
     wait: Sample
     query: OverviewQuery
     marks: tuple[Mark, ...] = ()
@@ -140,7 +140,7 @@ _QUIET: Final = 4
 """Minutes without a popped job, while some wait, after which the first sentence says so."""
 
 
-def _sentence(found: Overview, steps: Steps) -> str:
+def _sentence(found: Overview, steps: ChartSteps) -> str:
     """Return one sentence: the most urgent finding, or how it goes."""
     if found.attention or not found.queue_count:
         return found.sentence

@@ -8,7 +8,7 @@ import msgspec
 from holdfast.commands.topics import Message, TopicCounts
 from holdfast.console.read.queries import Page
 from holdfast.errors import Refused, UnknownName
-from holdfast.printable import one_line
+from holdfast.text import one_line
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, View
 

@@ -26,7 +26,7 @@ from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance
 from holdfast.errors import UsageError
 from holdfast.logs import JOB, FinishedJob, finished_jobs, jobs_log, starts_log
-from holdfast.printable import printable
+from holdfast.text import printable
 from holdfast.worker.observe.ledger import GOOD, Counting, ledger_of, result_of
 from holdfast.worker.performing.outcome import Outcome
 from holdfast.worker.performing.sandboxes import Home, Lent, Sandboxes

@@ -45,8 +45,8 @@ from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.logs import ERROR, JOB, jobs_log
 from holdfast.models import JobFacts
 from holdfast.models.job import BUDGETED
-from holdfast.printable import one_line
 from holdfast.settings import check_milliseconds, check_name
+from holdfast.text import one_line
 
 log = logging.getLogger("holdfast")
 

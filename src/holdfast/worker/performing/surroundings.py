@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from holdfast.client.aio import AsyncClient
 from holdfast.client.handles import AsyncJob, Job
-from holdfast.client.jobs.callbacks import settling
+from holdfast.client.jobs.attributes import settling
 from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.queue_names import is_plain
 from holdfast.client.sync import Client
