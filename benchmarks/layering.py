@@ -21,12 +21,12 @@ STEPS = ("put", "pop", "complete")
 
 def flat_library() -> str:
     """The hand-written functions, behind the modules whose rare parts they call."""
-    modules = dict.fromkeys([*in_order("nouns.retention"), *in_order("nouns.stats")])
+    modules = dict.fromkeys([*in_order("nouns.job.retention"), *in_order("nouns.queue.stats")])
     parts = [
         "#!lua name=flat", head(),
         *(f'loaded["{name}"] = (function()\n{_with_fold(source(name))}end)()' for name in modules),
-        'local FLAT_KEYS, FLAT_STATS = require("base.keys"), require("nouns.stats")',
-        'local FLAT_RETENTION, FLAT_READY = require("nouns.retention"), ready',
+        'local FLAT_KEYS, FLAT_STATS = require("base.keys"), require("nouns.queue.stats")',
+        'local FLAT_RETENTION, FLAT_READY = require("nouns.job.retention"), ready',
         'local FLAT_AT = { record = require("base.record").native, bounds = { slack = 64, ages = 64, steps = 5 } }',
         FLAT.read_text(),
     ]  # fmt: skip

@@ -62,12 +62,12 @@ def test_a_lua_module_requires_only_from_its_own_row_and_below() -> None:
 
 
 DECIDED_IN = {
-    "nouns.admission": {
-        "nouns.pause.ends", "nouns.pause.over", "nouns.expiry.is_over", "nouns.expiry.fail", "ctx.throttles.take",
+    "nouns.job.admission": {
+        "nouns.queue.pause.ends", "nouns.queue.pause.over", "nouns.lease.expiry.is_over", "nouns.lease.expiry.fail", "ctx.throttles.take",
         "ctx.throttles.is_full", "ctx.throttles.free", "ctx.budgets.pay", "ctx.budgets.is_spent",
     },
-    "nouns.ending": {
-        "nouns.failure.add", "nouns.failure.restore", "nouns.dependents.released", "nouns.retention.trim",
+    "nouns.job.ending": {
+        "nouns.failure.failure.add", "nouns.failure.failure.restore", "nouns.dependency.dependents.released", "nouns.job.retention.trim",
         "ctx.cancelled.note", "ctx.events.completed", "ctx.events.failed", "ctx.events.exhausted", "ctx.events.canceled",
         "ctx.events.ended",
     },
@@ -76,7 +76,7 @@ DECIDED_IN = {
 
 
 def calls_in(path: Path) -> set[str]:
-    """What a module calls in others: `nouns.job.read`, `ctx.events.ended`."""
+    """What a module calls in others: `nouns.job.job.read`, `ctx.events.ended`."""
     text = path.read_text()
     names = dict(re.findall(r'^local (\w+) = require\("([\w.]+)"\)', text, re.M))
     found = re.findall(r"(?<![\w.])(ctx\.\w+|\w+)\.(\w+)\(", code_of(path))
@@ -93,11 +93,11 @@ ADMITTED_IN = {
     "open": ["verbs.pop"],
     "opens": ["verbs.pop"],
     "room": ["verbs.pop"],
-    "at_grant": ["nouns.grant"],
-    "after_loss": ["nouns.loss", "verbs.release"],
-    "is_last_loss": ["nouns.loss"],
-    "at_arrival": ["nouns.placement", "verbs.put_new"],
-    "when_due": ["nouns.timer"],
+    "at_grant": ["nouns.lease.grant"],
+    "after_loss": ["nouns.lease.loss", "verbs.release"],
+    "is_last_loss": ["nouns.lease.loss"],
+    "at_arrival": ["nouns.job.placement", "verbs.put_new"],
+    "when_due": ["nouns.lease.timer"],
 }
 """The one call of each question for each way on which jobs come to wait or to run."""
 
@@ -108,7 +108,7 @@ def test_each_way_to_a_worker_asks_once_whether_a_job_may_start() -> None:
         for question in re.findall(r"\badmission\.(\w+)\(", code_of(path)):
             asked.setdefault(question, []).append(name_of(path))
     assert asked == ADMITTED_IN
-    assert set(ADMITTED_IN) == set(re.findall(r"^function M\.(\w+)", source("nouns.admission"), re.M))
+    assert set(ADMITTED_IN) == set(re.findall(r"^function M\.(\w+)", source("nouns.job.admission"), re.M))
 
 
 def test_a_lua_module_makes_no_global() -> None:
@@ -169,12 +169,12 @@ STATE = {
         "CTX": "filled anew by each call (`root.open`)",
     },
     "doors.protocol.arguments": dict.fromkeys(("mark", "level", "has_refused"), "a script, which the store runs anew for each call"),
-    "nouns.series": {
+    "nouns.recurrence.series": {
         "coarse_of": "buckets by the length of a sample: pure",
         "fine_of": "buckets by the length of a sample: pure",
     },
-    "nouns.touched_jobs": dict.fromkeys(("jids", "count", "is_full", "taken", "popped"), "each call begins without any (`begin`)"),
-    "nouns.grant": dict.fromkeys(("names", "sets", "leases", "waits"), "filled anew from the front"),
+    "nouns.job.touched_jobs": dict.fromkeys(("jids", "count", "is_full", "taken", "popped"), "each call begins without any (`begin`)"),
+    "nouns.lease.grant": dict.fromkeys(("names", "sets", "leases", "waits"), "filled anew from the front"),
     "verbs.complete": dict.fromkeys(("names", "sets", "done"), "filled anew from the front"),
     "verbs.put": dict.fromkeys(("names", "sets", "entries"), "filled anew from the front"),
 }  # fmt: skip

@@ -114,7 +114,7 @@ def test_the_store_s_own_words_stay_as_the_cause(do):
     [
         ("user_script:7: too odd script: 82903a04, on @user_script:1.", "too odd"),
         ("user_function:7: too odd script: hf1_put, on @user_function:7.", "too odd"),
-        ("nouns.job:7: too odd script: on @nouns.job:7.", "too odd"),
+        ("nouns.job.job:7: too odd script: on @nouns.job.job:7.", "too odd"),
         ("WRONGTYPE no script: on @user_script:1.", "WRONGTYPE no"),
         ("HF_NO_ROOT hf:{a}: script: 89372d51, on @user_script:544.", "HF_NO_ROOT hf:{a}:"),
         ("mail:7: is no place", "mail:7: is no place"),

@@ -138,6 +138,7 @@ def test_no_door_knows_the_names_of_the_other(door: Door, older: Older) -> None:
 def test_no_message_of_the_protocol_is_forgotten_by_the_older_one() -> None:
     """It lists them one by one; only a list without gaps is the same protocol."""
     told = [
-        set(re.findall(r"\bM\.(\w+)", source(name))) for name in ("nouns.event_log", "doors.qless.events")
+        set(re.findall(r"\bM\.(\w+)", source(name)))
+        for name in ("nouns.event.event_log", "doors.qless.events")
     ]
     assert told[1] == told[0] | {"exhausted"}

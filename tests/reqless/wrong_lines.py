@@ -54,23 +54,23 @@ def _read_from(folder: Path) -> None:
 
 
 WRONG_LINES = [
-    WrongLine("a failure is told to its follower first", "nouns.ending",
+    WrongLine("a failure is told to its follower first", "nouns.job.ending",
               "  if ctx.events.failed then ctx.events.failed(ctx, jid, group, message, worker) end\n"
               '  if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end\n',
               '  if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end\n'
               "  if ctx.events.failed then ctx.events.failed(ctx, jid, group, message, worker) end\n"),
-    WrongLine("the history keeps one line fewer by default", "nouns.config",
+    WrongLine("the history keeps one line fewer by default", "nouns.setting.config",
               '["max-job-history"] = "100"', '["max-job-history"] = "99"'),
-    WrongLine("a message has its keys in another order", "nouns.event_log",
+    WrongLine("a message has its keys in another order", "nouns.event.event_log",
               """',"event":"put","queue":' .. encode(queue) .. "}")""",
               """',"queue":' .. encode(queue) .. ',"event":"put"}')"""),
-    WrongLine("the former holder is not told of a lost lock", "nouns.event_log",
+    WrongLine("the former holder is not told of a lost lock", "nouns.event.event_log",
               "  call(\"PUBLISH\", ctx.keys.worker_channel .. worker, text)\n  log(ctx, text)", "  log(ctx, text)"),
     WrongLine("a put has four retries by default", "verbs.put_one", "local retries = target.retries or RETRIES",
               "local retries = target.retries or RETRIES - 1"),
-    WrongLine("a lost lock is not counted", "nouns.loss", '  stats.count(ctx, queue, "retries")\n', ""),
-    WrongLine("a lost lock has no grace", "nouns.loss", "NOTICED) and grace > 0 then", "NOTICED) and grace > 10000 then"),
-    WrongLine("a completed job keeps its failure", "nouns.ending", "  failure.clear(ctx, jid, r)\n", ""),
-    WrongLine("a release lets one too many go", "nouns.throttle_wide", '  return most - call("ZCARD", ctx.keys.holders .. id)',
+    WrongLine("a lost lock is not counted", "nouns.lease.loss", '  stats.count(ctx, queue, "retries")\n', ""),
+    WrongLine("a lost lock has no grace", "nouns.lease.loss", "NOTICED) and grace > 0 then", "NOTICED) and grace > 10000 then"),
+    WrongLine("a completed job keeps its failure", "nouns.job.ending", "  failure.clear(ctx, jid, r)\n", ""),
+    WrongLine("a release lets one too many go", "nouns.throttle.throttle_wide", '  return most - call("ZCARD", ctx.keys.holders .. id)',
               '  return most + 1 - call("ZCARD", ctx.keys.holders .. id)'),
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """`client.events`: events of tracked jobs; and callbacks for one channel of JSON messages.
 
-Each event is published with the jid to those that listen at that moment. Core: nouns/event.lua.
+Each event is published with the jid to those that listen at that moment. Core: nouns/event/event.lua.
 """
 
 import inspect

@@ -35,7 +35,7 @@ class QueuePatternsVerbs(ClientPart):
     def get_queue_identifier_patterns(self) -> Command[dict[str, list[str]]]:
         """The patterns of each identifier. `default` is always there.
 
-        Core: nouns/patterns.lua.
+        Core: nouns/queue/patterns.lua.
         """
         return map_reply(
             Patterns(), lambda found: {name: decode(raw) for name, raw in found.identifiers.items()}
@@ -46,20 +46,20 @@ class QueuePatternsVerbs(ClientPart):
         """Replace all identifiers; one with an empty list is left out, and `default` is `["*"]` unless it is given.
 
         Workers read the patterns again within five minutes, or as they are configured. Raises UsageError.
-        Core: nouns/patterns.lua.
+        Core: nouns/queue/patterns.lua.
         """
         return identifiers_command(mapping)
 
     @CommandMethod
     def get_queue_priority_patterns(self) -> Command[list[QueuePriorityPattern]]:
-        """The rules of the order of queues, first to last. Core: nouns/patterns.lua."""
+        """The rules of the order of queues, first to last. Core: nouns/queue/patterns.lua."""
         return map_reply(Patterns(), lambda found: [_rule(raw) for raw in found.priorities])
 
     @CommandMethod
     def set_queue_priority_patterns(self, rules: Sequence[QueuePriorityPattern]) -> Command[int]:
         """Replace all rules; one for `default`, not fair, comes last if there is none. Raises UsageError.
 
-        Core: nouns/patterns.lua.
+        Core: nouns/queue/patterns.lua.
         """
         return priorities_command(rules)
 

@@ -191,7 +191,7 @@ class JobsVerbs(ListVerbs, AttributesVerbs, Cancelling, Named, Generic[J]):
         """Ask the worker where a running job is in its code; `str()` of the result is the stack, innermost frame last.
 
         This works for code that blocks its process too: then the stacks of all threads that perform jobs there are
-        returned. Raises JobNotFound, WrongState when the job is not running, TimeoutError. Core: nouns/event.lua.
+        returned. Raises JobNotFound, WrongState when the job is not running, TimeoutError. Core: nouns/event/event.lua.
         """
         found: LiveStack = yield ask_worker(self._client, jid, timeout)
         return found
@@ -243,7 +243,7 @@ class ClientVerbs:
         """Remove workers from the list of workers; return how many were there.
 
         They keep their leases, and one that is alive is listed again with its next heartbeat. Raises UsageError.
-        Core: nouns/worker.lua.
+        Core: nouns/lease/worker.lua.
         """
         known = [check_name("worker", name) for name in names]
         gone = 0

@@ -32,7 +32,7 @@ class AuditVerbs(ClientPart):
 
     @CommandMethod
     def add(self, what: str, target: str = "", detail: str = "", who: str = "") -> Command[str]:
-        """Write a line; return its id. `detail` has up to 4096 bytes. Core: nouns/audit.lua."""
+        """Write a line; return its id. `detail` has up to 4096 bytes. Core: nouns/operation/audit.lua."""
         names = check_name("who", who) if who else self._client.worker_name, check_name("what", what)
         return Audit(*names, check_name("target", target) if target else "", check_text("detail", detail))
 
@@ -40,7 +40,7 @@ class AuditVerbs(ClientPart):
     def newest(self, count: int = 25, before: str = "") -> Command[list[AuditLine]]:
         """Up to 128 lines, newest first; with `before`, only lines older than the line of this id.
 
-        Core: nouns/audit.lua.
+        Core: nouns/operation/audit.lua.
         """
         return AuditList(
             check_name("before", before) if before else "", check_whole("count", count, 0, MOST_LINES)
@@ -54,13 +54,13 @@ class UpkeepVerbs(ClientPart):
     def settings(self) -> Command[dict[str, int]]:
         """`stats-days` (how long statistics are kept), `keep-data` (1: changed data of attempts are kept),
         `max-history-bytes` (of a job), `max-queues`, `max-data` (of a job that is put, in bytes) and `unknown-for`.
-        Core: nouns/settings.lua.
+        Core: nouns/setting/settings.lua.
         """
         return SettingsGet()
 
     @CommandMethod
     def set(self, name: str, value: int | None) -> Command[int]:
-        """Set one of them; None for its default. Raises Refused for a value out of bounds. Core: nouns/settings.lua."""
+        """Set one of them; None for its default. Raises Refused for a value out of bounds. Core: nouns/setting/settings.lua."""
         number = None if value is None else check_whole("value", value, 0, MAX_WHOLE)
         return SettingSet(check_name("name", name), number)
 

@@ -47,7 +47,7 @@ class WorkersVerbs(ClientPart):
 
     @PlanMethod
     def all(self, ask: Planner) -> Plan[list[WorkerFacts]]:
-        """Every worker with the facts that it reports, most recently seen first. Core: nouns/worker.lua."""
+        """Every worker with the facts that it reports, most recently seen first. Core: nouns/lease/worker.lua."""
         return _all(ask)
 
     @PlanMethod
@@ -71,7 +71,7 @@ class WorkersVerbs(ClientPart):
         """Let a worker finish its jobs and take no more; return whether the worker is known.
 
         This takes effect at once or within ten seconds. The name given to `holdfast worker --name` means all its
-        processes. Core: nouns/worker.lua.
+        processes. Core: nouns/lease/worker.lua.
         """
         return _set_quiet(ask, check_name("worker", name), True)
 
@@ -79,7 +79,7 @@ class WorkersVerbs(ClientPart):
     def resume(self, ask: Planner, name: str) -> Plan[bool]:
         """Let a quiet worker, or all processes of that name, take jobs again; return whether it is known.
 
-        Core: nouns/worker.lua.
+        Core: nouns/lease/worker.lua.
         """
         return _set_quiet(ask, check_name("worker", name), False)
 
@@ -88,7 +88,7 @@ class WorkersVerbs(ClientPart):
         """Remove up to 512 workers from the list; return how many were there.
 
         They keep their leases, and one that is alive is listed again with its next heartbeat.
-        Core: nouns/worker.lua.
+        Core: nouns/lease/worker.lua.
         """
         if not 1 <= len(names) <= MAX_BATCH:
             raise UsageError(f"forget takes 1 to {MAX_BATCH} names in one call, not {len(names)}")

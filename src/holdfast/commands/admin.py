@@ -156,7 +156,7 @@ class PatternFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Patterns(CommandBase, frozen=True, gc=False):
-    """Read the queue patterns that workers use. Core: nouns/patterns.lua."""
+    """Read the queue patterns that workers use. Core: nouns/queue/patterns.lua."""
 
     verb: ClassVar[str] = "patterns"
     reads: ClassVar[bool] = True
@@ -175,7 +175,7 @@ class Patterns(CommandBase, frozen=True, gc=False):
 class IdentifiersSet(CommandBase, frozen=True, gc=False):
     """Replace all queue identifiers: each has a JSON list of patterns. One with an empty list is left out.
 
-    Core: nouns/patterns.lua.
+    Core: nouns/queue/patterns.lua.
     """
 
     verb: ClassVar[str] = "identifiers_set"
@@ -200,7 +200,7 @@ class IdentifiersSet(CommandBase, frozen=True, gc=False):
 class PrioritiesSet(CommandBase, frozen=True, gc=False):
     """Replace the rules for the order of queues: each a JSON object with `pattern` and `fairly`.
 
-    Core: nouns/patterns.lua.
+    Core: nouns/queue/patterns.lua.
     """
 
     verb: ClassVar[str] = "priorities_set"
@@ -222,7 +222,7 @@ class PrioritiesSet(CommandBase, frozen=True, gc=False):
 
 
 class SettingsGet(CommandBase, frozen=True, gc=False):
-    """Read the settings that are not configuration keys. Core: nouns/settings.lua."""
+    """Read the settings that are not configuration keys. Core: nouns/setting/settings.lua."""
 
     verb: ClassVar[str] = "settings"
     reads: ClassVar[bool] = True
@@ -235,7 +235,7 @@ class SettingsGet(CommandBase, frozen=True, gc=False):
 
 
 class SettingSet(CommandBase, frozen=True, gc=False):
-    """Write one of these settings, None for its default. Core: nouns/settings.lua.
+    """Write one of these settings, None for its default. Core: nouns/setting/settings.lua.
 
     `seen` is the value that it has to have, None for any. Raises WrongState.
     """
@@ -275,7 +275,7 @@ class AuditLine(msgspec.Struct, frozen=True, gc=False):
 
 
 class Audit(CommandBase, frozen=True, gc=False):
-    """Add a line to the audit log: who did what, to which target. Returns its id. Core: nouns/audit.lua."""
+    """Add a line to the audit log: who did what, to which target. Returns its id. Core: nouns/operation/audit.lua."""
 
     verb: ClassVar[str] = "audit"
     request_id_at: ClassVar[int] = 0
@@ -295,7 +295,7 @@ class Audit(CommandBase, frozen=True, gc=False):
 class AuditList(CommandBase, frozen=True, gc=False):
     """Read up to 128 lines of the audit log, newest first, before the line with id `before`.
 
-    Core: nouns/audit.lua.
+    Core: nouns/operation/audit.lua.
     """
 
     verb: ClassVar[str] = "audit_list"

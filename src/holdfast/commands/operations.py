@@ -128,7 +128,7 @@ class OperationSet(CommandBase, frozen=True, gc=False):
     """Start an operation, take over one that nobody runs, or end one. Raises WrongState, OperationNotFound.
 
     `detail` is what it does (JSON) for `start`, its last state for `finish`: done, failed, stopped or undone. Without a
-    runner anybody may finish it. Returns whether that changed something. Core: nouns/operation.lua.
+    runner anybody may finish it. Returns whether that changed something. Core: nouns/operation/operation.lua.
     """
 
     verb: ClassVar[str] = "operation_set"
@@ -193,7 +193,7 @@ class OperationFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Operations(CommandBase, frozen=True, gc=False):
-    """List up to 64 of the last hundred operations, newest first. Core: nouns/operation.lua."""
+    """List up to 64 of the last hundred operations, newest first. Core: nouns/operation/operation.lua."""
 
     verb: ClassVar[str] = "operations"
     reads: ClassVar[bool] = True
@@ -224,7 +224,7 @@ class OperationDetail(msgspec.Struct, frozen=True, gc=False):
 class OperationGet(CommandBase, frozen=True, gc=False):
     """Look up an operation, with up to 64 of the parts in which its changed jobs are kept. None if it is not known.
 
-    Core: nouns/operation.lua.
+    Core: nouns/operation/operation.lua.
     """
 
     verb: ClassVar[str] = "operation_get"

@@ -16,7 +16,7 @@ MAX_LEASES: Final = 500
 class WorkerSeen(CommandBase, frozen=True, gc=False):
     """Note that a worker is alive, with up to 32 facts that replace its earlier ones; none: those stay.
 
-    Returns whether the worker is quiet: it should take no more jobs. Core: nouns/worker.lua.
+    Returns whether the worker is quiet: it should take no more jobs. Core: nouns/lease/worker.lua.
     """
 
     verb: ClassVar[str] = "worker_seen"
@@ -43,7 +43,7 @@ class WorkerFacts(msgspec.Struct, frozen=True, gc=False):
 class Workers(CommandBase, frozen=True, gc=False):
     """List up to 64 workers, most recently seen first, after that of `after` (its seen time and name).
 
-    Those not seen for `max-worker-age` are left out. Core: nouns/worker.lua.
+    Those not seen for `max-worker-age` are left out. Core: nouns/lease/worker.lua.
     """
 
     verb: ClassVar[str] = "workers"
@@ -111,7 +111,7 @@ class WorkerJobs(CommandBase, frozen=True, gc=False):
 class WorkerQuiet(CommandBase, frozen=True, gc=False):
     """Stop a worker from taking jobs, or (`on` False) let it take jobs again. Returns whether it is known.
 
-    Core: nouns/worker.lua.
+    Core: nouns/lease/worker.lua.
     """
 
     verb: ClassVar[str] = "worker_quiet"
@@ -133,7 +133,7 @@ class WorkerQuiet(CommandBase, frozen=True, gc=False):
 class WorkerAsk(CommandBase, frozen=True, gc=False):
     """Ask a worker for the stack of one of its jobs. Returns how many subscribers got that, on this node of the store.
 
-    The answer is published on the channel `<root>e:s:<question>`. Core: nouns/event.lua.
+    The answer is published on the channel `<root>e:s:<question>`. Core: nouns/event/event.lua.
     """
 
     verb: ClassVar[str] = "worker_ask"
@@ -152,7 +152,7 @@ class WorkerAsk(CommandBase, frozen=True, gc=False):
 class WorkerAnswer(CommandBase, frozen=True, gc=False):
     """Answer a WorkerAsk with up to 65,536 bytes. Returns how many subscribers got that, on this node of the store.
 
-    Core: nouns/event.lua.
+    Core: nouns/event/event.lua.
     """
 
     verb: ClassVar[str] = "worker_answer"
@@ -168,7 +168,7 @@ class WorkerAnswer(CommandBase, frozen=True, gc=False):
 
 
 class WorkerForget(CommandBase, frozen=True, gc=False):
-    """Delete workers from the list; their jobs continue. Returns how many were known. Core: nouns/worker.lua."""
+    """Delete workers from the list; their jobs continue. Returns how many were known. Core: nouns/lease/worker.lua."""
 
     verb: ClassVar[str] = "worker_forget"
     request_id_at: ClassVar[int] = 0

@@ -11,7 +11,7 @@ from holdfast.core.sources import CoreBroken, in_order, requires, source
 from holdfast.release import CORE_VERSION
 
 # Assemble the Lua core: modules that require each other become one text.
-# A file is a plain Lua module (`local job = require("nouns.job")` … `return M`), but for the names of the
+# A file is a plain Lua module (`local job = require("nouns.job.job")` … `return M`), but for the names of the
 # store and of Lua that it takes from `base/prelude.lua`, which stands before all modules. Beginning with a
 # door, the requires are followed and sorted so that each module comes after those it needs. The result is not
 # stored in a file: assembling takes well under a millisecond after the files were read.
@@ -107,8 +107,13 @@ AT_ONCE = frozenset(
     f"{folder}.{name}"
     for folder, names in {
         "base": "bounds refuse bits keys order record root text batch",
-        "nouns": "queue state stats grant touched_jobs replay admission ending loss retention completed event throttle lease job days series minutes tally"
-        " worker due timer settings index",
+        "nouns.job": "job state touched_jobs admission ending retention completed index",
+        "nouns.queue": "queue stats days minutes tally due",
+        "nouns.lease": "lease grant loss replay timer worker",
+        "nouns.throttle": "throttle",
+        "nouns.event": "event",
+        "nouns.recurrence": "series",
+        "nouns.setting": "settings",
         "verbs": "put pop complete heartbeat",
         "doors": "checks requests native_work native",
     }.items()

@@ -14,7 +14,7 @@ class CoreBroken(RuntimeError):
 
 @cache
 def source(module: str) -> str:
-    """Return the text of a module such as `nouns.job`. Raises CoreBroken if there is none."""
+    """Return the text of a module such as `nouns.job.job`. Raises CoreBroken if there is none."""
     path = LUA / (module.replace(".", "/") + ".lua")
     try:
         return path.read_text(encoding="utf-8")

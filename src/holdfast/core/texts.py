@@ -75,7 +75,7 @@ class _Core:
 
     def __init__(self, door: str) -> None:
         self.bound: dict[str, list[tuple[str, list[Token]]]] = {}
-        """By cell: `nouns.job:M.read`, `nouns.job:fits`. First its value, then parts, as `function M.native.read` adds."""
+        """By cell: `nouns.job.job:M.read`, `nouns.job.job:fits`. First its value, then parts, as `function M.native.read` adds."""
         self.changed = set[str]()  # by functions: these, or something in them
         self.numbers, self.made = dict[str, int](), list[str]()
         for self.module in in_order(door):

@@ -477,7 +477,7 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
         """Ask the worker where the job is in its code; `str()` of the result is the stack, innermost frame last.
 
         This works for code that blocks its process too: then the stacks of all threads that perform jobs there are
-        returned. Raises JobNotFound, WrongState when the job is not running, TimeoutError. Core: nouns/event.lua.
+        returned. Raises JobNotFound, WrongState when the job is not running, TimeoutError. Core: nouns/event/event.lua.
         """
         found: LiveStack = yield ask_worker(self._client, self.jid, timeout)
         return found

@@ -4,7 +4,7 @@ local batch = require("base.batch")
 local bounds = require("base.bounds")
 local refuse = require("base.refuse")
 local text = require("base.text")
-local settings = require("nouns.settings")
+local settings = require("nouns.setting.settings")
 local M = {}
 
 local MOST_KNOWN = 4000

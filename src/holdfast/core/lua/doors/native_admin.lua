@@ -4,9 +4,9 @@
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local requests = require("doors.requests")
-local audit = require("nouns.audit")
-local patterns = require("nouns.patterns")
-local settings = require("nouns.settings")
+local audit = require("nouns.operation.audit")
+local patterns = require("nouns.queue.patterns")
+local settings = require("nouns.setting.settings")
 local forget = require("verbs.forget")
 local watch = require("verbs.watch")
 

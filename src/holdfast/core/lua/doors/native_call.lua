@@ -8,7 +8,7 @@ local requests = require("doors.requests")
 local dialect = require("doors.protocol.dialect")
 local commands = require("doors.protocol.commands")
 local arguments = require("doors.protocol.arguments")
-local workers = require("nouns.worker")
+local workers = require("nouns.lease.worker")
 
 local ADDS = {}
 local MOST_KEPT = 1048576 -- bytes of a reply that is kept for a repeat: a pop returns whole jobs

@@ -5,7 +5,7 @@ local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local requests = require("doors.requests")
 local put_options = require("doors.put_options")
-local dependency = require("nouns.dependency")
+local dependency = require("nouns.dependency.dependency")
 local complete_x = require("verbs.complete_x")
 local depend = require("verbs.depend")
 

@@ -3,7 +3,7 @@
 local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local ids = require("doors.ids")
-local dependency = require("nouns.dependency")
+local dependency = require("nouns.dependency.dependency")
 local arguments = require("doors.protocol.arguments")
 local M = {}
 

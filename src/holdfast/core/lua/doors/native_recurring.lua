@@ -5,7 +5,7 @@ local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local requests = require("doors.requests")
 local put_options = require("doors.put_options")
-local options = require("nouns.options")
+local options = require("nouns.job.options")
 local recur = require("verbs.recur")
 
 local LONGEST_NAME = 180 -- of a template: its jobs are named after it, with a number

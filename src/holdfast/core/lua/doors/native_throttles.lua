@@ -5,7 +5,7 @@ local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local requests = require("doors.requests")
-local queue_bounds = require("nouns.queue_bounds")
+local queue_bounds = require("nouns.queue.queue_bounds")
 local allow = require("verbs.allow")
 local throttles = require("verbs.throttle")
 

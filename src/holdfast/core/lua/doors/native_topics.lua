@@ -4,7 +4,7 @@
 local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local requests = require("doors.requests")
-local replay = require("nouns.replay")
+local replay = require("nouns.lease.replay")
 local take = require("verbs.topic_take")
 local topic = require("verbs.topic")
 

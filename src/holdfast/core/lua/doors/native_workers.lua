@@ -4,9 +4,9 @@
 local checks = require("doors.checks")
 local ids = require("doors.ids")
 local requests = require("doors.requests")
-local event = require("nouns.event")
-local minutes = require("nouns.minutes")
-local workers = require("nouns.worker")
+local event = require("nouns.event.event")
+local minutes = require("nouns.queue.minutes")
+local workers = require("nouns.lease.worker")
 local worker_jobs = require("verbs.worker_jobs")
 
 local MOST_FIELDS, MOST_BYTES, MOST_ROWS, LONGEST_STACK = 32, 16384, 64, 65536

@@ -4,7 +4,7 @@ local refuse = require("base.refuse")
 local text = require("base.text")
 local checks = require("doors.checks")
 local ids = require("doors.ids")
-local dependency = require("nouns.dependency")
+local dependency = require("nouns.dependency.dependency")
 local M = {}
 
 -- Of one call: a job counts 2, with options 3, each option 1, a parent 2. One takes some

@@ -15,10 +15,10 @@ local lifecycle = require("doors.protocol.lifecycle")
 local dialect = require("doors.qless.dialect")
 local events = require("doors.qless.events")
 local older = require("doors.qless.older")
-local completed = require("nouns.completed_wide")
-local history = require("nouns.history")
-local throttle_wide = require("nouns.throttle_wide")
-local worker = require("nouns.worker")
+local completed = require("nouns.job.completed_wide")
+local history = require("nouns.job.history")
+local throttle_wide = require("nouns.throttle.throttle_wide")
+local worker = require("nouns.lease.worker")
 
 -- No lines of this protocol's history: a retry is none, moving on to another queue is two.
 local OMITTED_LINES = { [history.RETRIED] = true, [history.ADVANCED] = true }

@@ -11,11 +11,11 @@ local views = require("doors.protocol.views")
 local pop = require("doors.protocol.pop")
 local put = require("doors.protocol.put")
 local lifecycle = require("doors.protocol.lifecycle")
-local event_log = require("nouns.event_log")
-local completed = require("nouns.completed_wide")
-local history = require("nouns.history")
-local throttle_wide = require("nouns.throttle_wide")
-local worker = require("nouns.worker")
+local event_log = require("nouns.event.event_log")
+local completed = require("nouns.job.completed_wide")
+local history = require("nouns.job.history")
+local throttle_wide = require("nouns.throttle.throttle_wide")
+local worker = require("nouns.lease.worker")
 
 -- No lines of this protocol's history: a retry is none, moving on to another queue is two.
 local OMITTED_LINES = { [history.RETRIED] = true, [history.ADVANCED] = true }

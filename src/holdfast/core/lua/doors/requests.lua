@@ -3,10 +3,10 @@
 -- One rule for all: the kept reply. Only pop rebuilds its rows, from the jids and
 -- tokens that were kept, less what has ended since.
 local keys = require("base.keys")
-local attempt = require("nouns.attempt")
-local job = require("nouns.job")
-local lease = require("nouns.lease")
-local replay = require("nouns.replay")
+local attempt = require("nouns.job.attempt")
+local job = require("nouns.job.job")
+local lease = require("nouns.lease.lease")
+local replay = require("nouns.lease.replay")
 local checks = require("doors.checks")
 local complete = require("verbs.complete")
 local pop = require("verbs.pop")

@@ -2,13 +2,13 @@
 -- same life. Jobs that depend on it keep waiting.
 local batch = require("base.batch")
 local keys = require("base.keys")
-local failure = require("nouns.failure")
-local history = require("nouns.history")
-local job = require("nouns.job")
-local lease = require("nouns.lease")
-local placement = require("nouns.placement")
-local queues = require("nouns.queue")
-local stats = require("nouns.stats")
+local failure = require("nouns.failure.failure")
+local history = require("nouns.job.history")
+local job = require("nouns.job.job")
+local lease = require("nouns.lease.lease")
+local placement = require("nouns.job.placement")
+local queues = require("nouns.queue.queue")
+local stats = require("nouns.queue.stats")
 local M = {}
 
 -- Why a lease cannot be settled so: the job moved on before, or it is lost.

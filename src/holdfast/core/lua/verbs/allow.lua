@@ -1,8 +1,8 @@
 -- allow: the bounds of a queue: how many jobs may wait, how often one may be lost.
 local keys = require("base.keys")
-local queue_bounds = require("nouns.queue_bounds")
-local event = require("nouns.event")
-local queues = require("nouns.queue")
+local queue_bounds = require("nouns.queue.queue_bounds")
+local event = require("nouns.event.event")
+local queues = require("nouns.queue.queue")
 local M = {}
 
 -- `value` "": no bound any more. The queue is a known one from then on.

@@ -1,10 +1,10 @@
 -- await: what became of some jobs. The ones still open are marked, so that their
 -- end is announced on the channel of their result.
 local record = require("base.record")
-local failure = require("nouns.failure")
-local job = require("nouns.job")
-local result = require("nouns.result")
-local state = require("nouns.state")
+local failure = require("nouns.failure.failure")
+local job = require("nouns.job.job")
+local result = require("nouns.job.result")
+local state = require("nouns.job.state")
 local M = {}
 
 local AWAITED = record.FLAG.AWAITED

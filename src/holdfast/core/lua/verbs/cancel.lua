@@ -2,11 +2,11 @@
 -- left alone.
 local record = require("base.record")
 local refuse = require("base.refuse")
-local dependency = require("nouns.dependency")
-local ending = require("nouns.ending")
-local job = require("nouns.job")
-local state = require("nouns.state")
-local tag = require("nouns.tag")
+local dependency = require("nouns.dependency.dependency")
+local ending = require("nouns.job.ending")
+local job = require("nouns.job.job")
+local state = require("nouns.job.state")
+local tag = require("nouns.job.tag")
 local M = {}
 
 local PLAIN, RUNNING, NAMED, TAG = 3, 3, 16, 2

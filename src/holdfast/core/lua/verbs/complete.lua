@@ -1,13 +1,13 @@
 -- complete: the holder of some leases reports that their work is done.
 local keys = require("base.keys")
-local ending = require("nouns.ending")
-local history = require("nouns.history")
-local touched_jobs = require("nouns.touched_jobs")
-local lease = require("nouns.lease")
-local call_weight = require("nouns.call_weight")
-local result = require("nouns.result")
-local completed = require("nouns.completed")
-local state = require("nouns.state")
+local ending = require("nouns.job.ending")
+local history = require("nouns.job.history")
+local touched_jobs = require("nouns.job.touched_jobs")
+local lease = require("nouns.lease.lease")
+local call_weight = require("nouns.operation.call_weight")
+local result = require("nouns.job.result")
+local completed = require("nouns.job.completed")
+local state = require("nouns.job.state")
 local M = {}
 
 local WIDTH = 5 -- (jid, token, data, keep, result)

@@ -1,8 +1,8 @@
 -- configure: settings, and the sweep of what is too old.
-local config = require("nouns.config")
-local event = require("nouns.event")
-local retention = require("nouns.retention")
-local workers = require("nouns.worker")
+local config = require("nouns.setting.config")
+local event = require("nouns.event.event")
+local retention = require("nouns.job.retention")
+local workers = require("nouns.lease.worker")
 local watch = require("verbs.watch")
 local M = {}
 

@@ -2,9 +2,9 @@
 -- job counts as waiting without being moved, a lease past its end as stalled.
 local keys = require("base.keys")
 local root = require("base.root")
-local job = require("nouns.job")
-local pauses = require("nouns.pause")
-local queues = require("nouns.queue")
+local job = require("nouns.job.job")
+local pauses = require("nouns.queue.pause")
+local queues = require("nouns.queue.queue")
 local M = {}
 
 local PAGE = 256

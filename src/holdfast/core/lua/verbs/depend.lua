@@ -1,12 +1,12 @@
 -- depend: what a waiting job waits for is changed, or looked at.
 local batch = require("base.batch")
 local refuse = require("base.refuse")
-local cycle = require("nouns.dependency_cycle")
-local dependency = require("nouns.dependency")
-local job = require("nouns.job")
-local dependents = require("nouns.dependents")
-local state = require("nouns.state")
-local links = require("nouns.dependency_links")
+local cycle = require("nouns.dependency.dependency_cycle")
+local dependency = require("nouns.dependency.dependency")
+local job = require("nouns.job.job")
+local dependents = require("nouns.dependency.dependents")
+local state = require("nouns.job.state")
+local links = require("nouns.dependency.dependency_links")
 local M = {}
 
 function M.slice(args, first, last)

@@ -1,10 +1,10 @@
 -- fail: the holder of a lease reports that the job failed. It is kept, in its failure
 -- group, until someone acts.
 local batch = require("base.batch")
-local ending = require("nouns.ending")
-local history = require("nouns.history")
-local job = require("nouns.job")
-local lease = require("nouns.lease")
+local ending = require("nouns.job.ending")
+local history = require("nouns.job.history")
+local job = require("nouns.job.job")
+local lease = require("nouns.lease.lease")
 local M = {}
 
 -- Fails the job of a lease that is held.

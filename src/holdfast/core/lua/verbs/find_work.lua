@@ -1,8 +1,8 @@
 -- find_work: a worker of many queues asks which of them may have something to hand out.
 local keys = require("base.keys")
-local due_time = require("nouns.due")
-local index = require("nouns.index")
-local scan = require("nouns.queue_scan")
+local due_time = require("nouns.queue.due")
+local index = require("nouns.job.index")
+local scan = require("nouns.queue.queue_scan")
 local M = {}
 
 M.WILL_NOT_WAIT, M.WILL_WAIT, M.WOKEN = 0, 1, 2

@@ -2,9 +2,9 @@
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local root = require("base.root")
-local event = require("nouns.event")
-local removal = require("nouns.queue_removal")
-local settings = require("nouns.settings")
+local event = require("nouns.event.event")
+local removal = require("nouns.queue.queue_removal")
+local settings = require("nouns.setting.settings")
 local M = {}
 
 local SETS = { "waiting", "leases", "scheduled", "depends", "throttled", "recurring", "failed" }

@@ -2,12 +2,12 @@
 local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
-local history = require("nouns.history")
-local job = require("nouns.job")
-local lease = require("nouns.lease")
-local options = require("nouns.options")
-local queues = require("nouns.queue")
-local workers = require("nouns.worker")
+local history = require("nouns.job.history")
+local job = require("nouns.job.job")
+local lease = require("nouns.lease.lease")
+local options = require("nouns.job.options")
+local queues = require("nouns.queue.queue")
+local workers = require("nouns.lease.worker")
 local M = {}
 
 local WIDTH = 4 -- (worker, jid, token, data)

@@ -1,7 +1,7 @@
 -- inspect: jobs as people want to see them. Writes nothing.
 local refuse = require("base.refuse")
-local failure = require("nouns.failure")
-local job = require("nouns.job")
+local failure = require("nouns.failure.failure")
+local job = require("nouns.job.job")
 local job_row = require("verbs.job_row")
 local M = {}
 

@@ -1,15 +1,15 @@
 -- job_row: all that is known of a job, as people want to see it. Writes nothing.
 local keys = require("base.keys")
 local record = require("base.record")
-local dependency = require("nouns.dependency")
-local extra = require("nouns.extra")
-local history = require("nouns.history")
-local job = require("nouns.job")
-local definition = require("nouns.throttle_definition")
-local options = require("nouns.options")
-local result = require("nouns.result")
-local state = require("nouns.state")
-local tag = require("nouns.tag")
+local dependency = require("nouns.dependency.dependency")
+local extra = require("nouns.job.extra")
+local history = require("nouns.job.history")
+local job = require("nouns.job.job")
+local definition = require("nouns.throttle.throttle_definition")
+local options = require("nouns.job.options")
+local result = require("nouns.job.result")
+local state = require("nouns.job.state")
+local tag = require("nouns.job.tag")
 local M = {}
 
 local FLAG = record.FLAG

@@ -6,7 +6,7 @@
 local batch = require("base.batch")
 local keys = require("base.keys")
 local refuse = require("base.refuse")
-local job = require("nouns.job")
+local job = require("nouns.job.job")
 local M = {}
 
 -- What the score of a due job begins with, for the scores of the ready are no times.

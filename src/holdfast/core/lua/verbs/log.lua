@@ -1,7 +1,7 @@
 -- log: a user adds a line to a job's history.
 local refuse = require("base.refuse")
-local history = require("nouns.history")
-local job = require("nouns.job")
+local history = require("nouns.job.history")
+local job = require("nouns.job.job")
 local M = {}
 
 -- `message` is any name, `data` a JSON object as text, or "".

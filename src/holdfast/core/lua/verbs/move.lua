@@ -3,17 +3,17 @@
 -- waits for it keeps waiting for.
 local keys = require("base.keys")
 local refuse = require("base.refuse")
-local cycle = require("nouns.dependency_cycle")
-local extra = require("nouns.extra")
-local history = require("nouns.history")
-local job = require("nouns.job")
-local lease = require("nouns.lease")
-local placement = require("nouns.placement")
-local queues = require("nouns.queue")
-local report = require("nouns.report")
-local state = require("nouns.state")
-local tag = require("nouns.tag")
-local links = require("nouns.dependency_links")
+local cycle = require("nouns.dependency.dependency_cycle")
+local extra = require("nouns.job.extra")
+local history = require("nouns.job.history")
+local job = require("nouns.job.job")
+local lease = require("nouns.lease.lease")
+local placement = require("nouns.job.placement")
+local queues = require("nouns.queue.queue")
+local report = require("nouns.lease.report")
+local state = require("nouns.job.state")
+local tag = require("nouns.job.tag")
+local links = require("nouns.dependency.dependency_links")
 local M = {}
 
 -- Tags, throttles and parents take the place of those there are, where any are given.

@@ -1,6 +1,6 @@
 -- pause: queues hand out nothing until they are resumed, or for a while.
 local keys = require("base.keys")
-local pauses = require("nouns.pause")
+local pauses = require("nouns.queue.pause")
 local M = {}
 
 -- `who` and `why` are kept for people; `length` is in ms, 0 for no end. Returns how many

@@ -6,12 +6,12 @@
 -- while there is work, or something soon due that no other worker may be waiting for.
 local keys = require("base.keys")
 local root = require("base.root")
-local admission = require("nouns.admission")
-local due_time = require("nouns.due")
-local grants = require("nouns.grant")
-local touched_jobs = require("nouns.touched_jobs")
-local minutes = require("nouns.minutes")
-local queues = require("nouns.queue")
+local admission = require("nouns.job.admission")
+local due_time = require("nouns.queue.due")
+local grants = require("nouns.lease.grant")
+local touched_jobs = require("nouns.job.touched_jobs")
+local minutes = require("nouns.queue.minutes")
+local queues = require("nouns.queue.queue")
 local M = {}
 
 -- How the caller will wait; FOUND: it asked the index which queues to pop from.
@@ -125,7 +125,7 @@ function M.due(ctx, args, first, last)
   return away(ctx, next_due)
 end
 
--- `grant` is new (see `nouns.grant`); `args[first … last]` are (queue, mode) pairs, tried in order.
+-- `grant` is new (see `nouns.lease.grant`); `args[first … last]` are (queue, mode) pairs, tried in order.
 -- Returns how many were granted, and the ms until something is due (-1: never).
 function M.run(ctx, grant, want, args, first, last)
   local got, next_due, short = 0, queues.NEVER, nil

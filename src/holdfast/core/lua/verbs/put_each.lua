@@ -1,7 +1,7 @@
 -- put_each: jobs come into a queue one by one, parents before those that wait for them.
-local call_weight = require("nouns.call_weight")
-local cycle = require("nouns.dependency_cycle")
-local job = require("nouns.job")
+local call_weight = require("nouns.operation.call_weight")
+local cycle = require("nouns.dependency.dependency_cycle")
+local job = require("nouns.job.job")
 local refuse = require("base.refuse")
 local put_one = require("verbs.put_one")
 local M = {}

@@ -5,18 +5,18 @@
 -- written: `sets` (key: score and member in turns), `pending` (throttle: jids), `tags`,
 -- `parents` (see `links`); `room` keeps how many slots were found free, `limited` as in a grant.
 local record = require("base.record")
-local admission = require("nouns.admission")
-local dependency = require("nouns.dependency")
-local event = require("nouns.event")
-local extra = require("nouns.extra")
-local history = require("nouns.history")
-local links = require("nouns.dependency_links")
-local options = require("nouns.options")
-local queues = require("nouns.queue")
-local state = require("nouns.state")
-local tag = require("nouns.tag")
-local tally = require("nouns.tally")
-local waiting = require("nouns.throttle_waiting")
+local admission = require("nouns.job.admission")
+local dependency = require("nouns.dependency.dependency")
+local event = require("nouns.event.event")
+local extra = require("nouns.job.extra")
+local history = require("nouns.job.history")
+local links = require("nouns.dependency.dependency_links")
+local options = require("nouns.job.options")
+local queues = require("nouns.queue.queue")
+local state = require("nouns.job.state")
+local tag = require("nouns.job.tag")
+local tally = require("nouns.queue.tally")
+local waiting = require("nouns.throttle.throttle_waiting")
 local M = {}
 
 local FLAG, SPILL = record.FLAG, record.SPILL

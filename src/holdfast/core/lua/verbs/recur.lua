@@ -1,10 +1,10 @@
 -- recur: templates that put jobs again and again, and what people do with them.
 local keys = require("base.keys")
 local refuse = require("base.refuse")
-local occurrences = require("nouns.occurrence")
-local options = require("nouns.options")
-local queues = require("nouns.queue")
-local recurrence = require("nouns.recurrence")
+local occurrences = require("nouns.recurrence.occurrence")
+local options = require("nouns.job.options")
+local queues = require("nouns.queue.queue")
+local recurrence = require("nouns.recurrence.recurrence")
 local M = {}
 
 -- The throttle that binds all jobs of a queue.

@@ -1,8 +1,8 @@
 -- report: the holder of a lease reports its progress, and what it logged.
 local refuse = require("base.refuse")
-local job = require("nouns.job")
-local lease = require("nouns.lease")
-local report = require("nouns.report")
+local job = require("nouns.job.job")
+local lease = require("nouns.lease.lease")
+local report = require("nouns.lease.report")
 local M = {}
 
 -- `progress` is a fraction as text, "" to leave it and its note as they are; lines to log

@@ -1,7 +1,7 @@
 -- reprioritise: a job gets another priority; one that waits goes ahead of its new class.
 local keys = require("base.keys")
-local job = require("nouns.job")
-local state = require("nouns.state")
+local job = require("nouns.job.job")
+local state = require("nouns.job.state")
 local M = {}
 
 local function set(ctx, priority, jid, r)

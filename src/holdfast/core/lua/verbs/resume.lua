@@ -1,9 +1,9 @@
 -- resume: leases go over to another name, of a worker that continues what it held before.
 --
 -- The attempt stays the same: its token, its start, and the time that its run may take.
-local job = require("nouns.job")
-local lease = require("nouns.lease")
-local attempt = require("nouns.attempt")
+local job = require("nouns.job.job")
+local lease = require("nouns.lease.lease")
+local attempt = require("nouns.job.attempt")
 local heartbeat = require("verbs.heartbeat")
 local M = {}
 

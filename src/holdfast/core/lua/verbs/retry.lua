@@ -1,13 +1,13 @@
 -- retry: a job goes back to its queue, one retry poorer.
 local text = require("base.text")
-local backoff = require("nouns.backoff")
-local ending = require("nouns.ending")
-local failure = require("nouns.failure")
-local history = require("nouns.history")
-local job = require("nouns.job")
-local lease = require("nouns.lease")
-local stats = require("nouns.stats")
-local tally = require("nouns.tally")
+local backoff = require("nouns.failure.backoff")
+local ending = require("nouns.job.ending")
+local failure = require("nouns.failure.failure")
+local history = require("nouns.job.history")
+local job = require("nouns.job.job")
+local lease = require("nouns.lease.lease")
+local stats = require("nouns.queue.stats")
+local tally = require("nouns.queue.tally")
 local M = {}
 
 local FAILED = -1

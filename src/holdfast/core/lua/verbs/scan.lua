@@ -3,8 +3,8 @@
 -- A search looks at many jobs to show a few of them: records leave as they are, for the client to read.
 local keys = require("base.keys")
 local record = require("base.record")
-local extra = require("nouns.extra")
-local state = require("nouns.state")
+local extra = require("nouns.job.extra")
+local state = require("nouns.job.state")
 local job_row = require("verbs.job_row")
 local list = require("verbs.list")
 local M = {}

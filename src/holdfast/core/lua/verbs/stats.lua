@@ -1,7 +1,7 @@
 -- stats: what happened in a queue, by day (with what is not folded yet) and by minute.
 local keys = require("base.keys")
-local minutes = require("nouns.minutes")
-local stats = require("nouns.stats")
+local minutes = require("nouns.queue.minutes")
+local stats = require("nouns.queue.stats")
 local M = {}
 
 local BUCKETS = 148

@@ -1,11 +1,11 @@
 -- surroundings: what a job that is not over stands in: its queue, its throttles, its
 -- place, and who works there.
-local definition = require("nouns.throttle_definition")
-local patterns = require("nouns.patterns")
-local pauses = require("nouns.pause")
-local job = require("nouns.job")
-local queues = require("nouns.queue")
-local worker = require("nouns.worker")
+local definition = require("nouns.throttle.throttle_definition")
+local patterns = require("nouns.queue.patterns")
+local pauses = require("nouns.queue.pause")
+local job = require("nouns.job.job")
+local queues = require("nouns.queue.queue")
+local worker = require("nouns.lease.worker")
 local M = {}
 
 local HOLDERS, WORKERS, LOOKED_AT = 5, 20, 128

@@ -1,7 +1,7 @@
 -- tag: a job gets labels or loses them; which there are, and who has one.
 local refuse = require("base.refuse")
-local job = require("nouns.job")
-local tag = require("nouns.tag")
+local job = require("nouns.job.job")
+local tag = require("nouns.job.tag")
 local M = {}
 
 -- The tags a job has with those given, in the order they came, and those given, each once.

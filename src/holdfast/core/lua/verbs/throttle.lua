@@ -1,5 +1,5 @@
 -- throttle: the limits of throttles, and their slots freed by hand.
-local definition = require("nouns.throttle_definition")
+local definition = require("nouns.throttle.throttle_definition")
 local M = {}
 
 -- At most `maximum` jobs of a throttle run at once: 0 for any number, nil for as many as

@@ -1,12 +1,12 @@
 -- timeout: an operator takes running jobs away from their workers, at once. They
 -- are ready again ahead of everything; no retry is used up.
 local refuse = require("base.refuse")
-local history = require("nouns.history")
-local job = require("nouns.job")
-local lease = require("nouns.lease")
-local queues = require("nouns.queue")
-local state = require("nouns.state")
-local tally = require("nouns.tally")
+local history = require("nouns.job.history")
+local job = require("nouns.job.job")
+local lease = require("nouns.lease.lease")
+local queues = require("nouns.queue.queue")
+local state = require("nouns.job.state")
+local tally = require("nouns.queue.tally")
 local M = {}
 
 local function one(ctx, jid, r)

@@ -1,7 +1,7 @@
 -- topic: delayed messages are put, rescheduled, released, deleted, queued again, and looked at.
 local refuse = require("base.refuse")
-local topics = require("nouns.topic")
-local wake = require("nouns.topic_wake")
+local topics = require("nouns.topic.topic")
+local wake = require("nouns.topic.topic_wake")
 local M = {}
 
 -- When a message is ready that was given a number of ms, or a moment.

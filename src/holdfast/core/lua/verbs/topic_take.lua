@@ -1,6 +1,6 @@
 -- topic_take: delayed messages that are ready are reserved, or pulled for good.
-local topics = require("nouns.topic")
-local wake = require("nouns.topic_wake")
+local topics = require("nouns.topic.topic")
+local wake = require("nouns.topic.topic_wake")
 local M = {}
 
 M.WILL_WAIT, M.WOKEN = 1, 2

@@ -2,7 +2,7 @@
 local record = require("base.record")
 local refuse = require("base.refuse")
 local root = require("base.root")
-local job = require("nouns.job")
+local job = require("nouns.job.job")
 local M = {}
 
 local TRACKED = record.FLAG.TRACKED

@@ -1,14 +1,14 @@
 -- unfail: failed jobs of a group go back to work, those first that failed first.
 local keys = require("base.keys")
 local record = require("base.record")
-local failure = require("nouns.failure")
-local event = require("nouns.event")
-local extra = require("nouns.extra")
-local history = require("nouns.history")
-local job = require("nouns.job")
-local queues = require("nouns.queue")
-local report = require("nouns.report")
-local state = require("nouns.state")
+local failure = require("nouns.failure.failure")
+local event = require("nouns.event.event")
+local extra = require("nouns.job.extra")
+local history = require("nouns.job.history")
+local job = require("nouns.job.job")
+local queues = require("nouns.queue.queue")
+local report = require("nouns.lease.report")
+local state = require("nouns.job.state")
 local M = {}
 
 local PIECE = 512 -- jobs that go back at once

@@ -1,6 +1,6 @@
 -- watch: someone looks at the pages for a while, so changes are published.
 local root = require("base.root")
-local minutes = require("nouns.minutes")
+local minutes = require("nouns.queue.minutes")
 local M = {}
 
 M.LONGEST = 60000

@@ -8,8 +8,8 @@ local keys = require("base.keys")
 local record = require("base.record")
 local refuse = require("base.refuse")
 local text = require("base.text")
-local state = require("nouns.state")
-local worker_of = require("nouns.worker")
+local state = require("nouns.job.state")
+local worker_of = require("nouns.lease.worker")
 local M = {}
 
 M.MOST = 500 -- leases looked at in one call; a queue counts as one

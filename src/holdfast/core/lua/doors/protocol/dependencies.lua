@@ -1,8 +1,8 @@
 -- dependencies: what a job that waits for others waits for is changed.
 local arguments = require("doors.protocol.arguments")
-local dependency = require("nouns.dependency")
-local job = require("nouns.job")
-local state = require("nouns.state")
+local dependency = require("nouns.dependency.dependency")
+local job = require("nouns.job.job")
+local state = require("nouns.job.state")
 local depend = require("verbs.depend")
 local M = {}
 

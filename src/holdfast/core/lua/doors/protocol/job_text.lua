@@ -2,14 +2,14 @@
 -- a reply that is an empty list is what the door's dialect has.
 local keys = require("base.keys")
 local record = require("base.record")
-local failure = require("nouns.failure")
-local history = require("nouns.history")
-local job = require("nouns.job")
-local definition = require("nouns.throttle_definition")
-local state = require("nouns.state")
-local dependency = require("nouns.dependency")
-local extra = require("nouns.extra")
-local tag = require("nouns.tag")
+local failure = require("nouns.failure.failure")
+local history = require("nouns.job.history")
+local job = require("nouns.job.job")
+local definition = require("nouns.throttle.throttle_definition")
+local state = require("nouns.job.state")
+local dependency = require("nouns.dependency.dependency")
+local extra = require("nouns.job.extra")
+local tag = require("nouns.job.tag")
 local M = {}
 
 local FLAG = record.FLAG

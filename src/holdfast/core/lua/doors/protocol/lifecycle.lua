@@ -1,8 +1,8 @@
 -- lifecycle: what the holder of a lock reports, and what others do to jobs.
 local arguments = require("doors.protocol.arguments")
-local cycle = require("nouns.dependency_cycle")
-local job = require("nouns.job")
-local state = require("nouns.state")
+local cycle = require("nouns.dependency.dependency_cycle")
+local job = require("nouns.job.job")
+local state = require("nouns.job.state")
 local cancel = require("verbs.cancel")
 local complete = require("verbs.complete")
 local complete_x = require("verbs.complete_x")

@@ -1,8 +1,8 @@
 -- notes: tags, lines of history and marks that people give to jobs.
 local arguments = require("doors.protocol.arguments")
 local job_text = require("doors.protocol.job_text")
-local job = require("nouns.job")
-local tags = require("nouns.tag")
+local job = require("nouns.job.job")
+local tags = require("nouns.job.tag")
 local log = require("verbs.log")
 local tag = require("verbs.tag")
 local track = require("verbs.track")

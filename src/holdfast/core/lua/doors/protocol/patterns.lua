@@ -2,7 +2,7 @@
 -- order.
 local job_text = require("doors.protocol.job_text")
 local arguments = require("doors.protocol.arguments")
-local patterns = require("nouns.patterns")
+local patterns = require("nouns.queue.patterns")
 local M = {}
 
 local NO_PATTERNS = "^%s*{%s*}%s*$" -- an empty list, as many write it

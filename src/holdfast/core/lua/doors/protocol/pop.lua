@@ -2,10 +2,10 @@
 local keys = require("base.keys")
 local arguments = require("doors.protocol.arguments")
 local job_text = require("doors.protocol.job_text")
-local grants = require("nouns.grant")
-local job = require("nouns.job")
-local occurrences = require("nouns.occurrence")
-local timer = require("nouns.timer")
+local grants = require("nouns.lease.grant")
+local job = require("nouns.job.job")
+local occurrences = require("nouns.recurrence.occurrence")
+local timer = require("nouns.lease.timer")
 local pop = require("verbs.pop")
 local M = {}
 

@@ -1,7 +1,7 @@
 -- put: queue.put and job.requeue.
 local keys = require("base.keys")
 local arguments = require("doors.protocol.arguments")
-local job = require("nouns.job")
+local job = require("nouns.job.job")
 local put_one = require("verbs.put_one")
 local M = {}
 

@@ -5,7 +5,7 @@
 local keys = require("base.keys")
 local job_text = require("doors.protocol.job_text")
 local arguments = require("doors.protocol.arguments")
-local recurrence = require("nouns.recurrence")
+local recurrence = require("nouns.recurrence.recurrence")
 local recur = require("verbs.recur")
 local M = {}
 

@@ -4,7 +4,7 @@
 local keys = require("base.keys")
 local root_timed = require("base.root_timed")
 local arguments = require("doors.protocol.arguments")
-local rollback = require("nouns.rollback")
+local rollback = require("nouns.lease.rollback")
 local M = {}
 
 -- A call that fails on its way, and not by a refusal, leaves no job without a place. The

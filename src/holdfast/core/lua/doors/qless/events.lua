@@ -1,5 +1,5 @@
 -- events: the messages of qless: those of the protocol that came of it, and one more.
-local event_log = require("nouns.event_log")
+local event_log = require("nouns.event.event_log")
 local M = {}
 
 M.put, M.lock_lost, M.canceled = event_log.put, event_log.lock_lost, event_log.canceled

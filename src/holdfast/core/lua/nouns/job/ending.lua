@@ -1,0 +1,132 @@
+-- ending: the one place where it is announced that a job has ended: it is complete, it failed, or it was cancelled.
+--
+-- What follows from every end is in `announce`, and what follows from one kind alone is in the function of that
+-- kind. A plain job (`record.is_plain`) that is complete needs neither, so it takes the straight way of
+-- `verbs.complete`; what follows for such jobs, too, is in `write_one` and `write_many`. Whatever else an end shall
+-- have begins in one of these places.
+--
+-- No end is a retry, or a job that continues in another queue: then its lease alone has ended, which gives back the
+-- slots of throttles (`lease.release`), and jobs that depend on it keep waiting.
+local keys = require("base.keys")
+local record = require("base.record")
+local dependency = require("nouns.dependency.dependency")
+local dependents = require("nouns.dependency.dependents")
+local event = require("nouns.event.event")
+local failure = require("nouns.failure.failure")
+local history = require("nouns.job.history")
+local job = require("nouns.job.job")
+local lease = require("nouns.lease.lease")
+local retention = require("nouns.job.retention")
+local state = require("nouns.job.state")
+local stats = require("nouns.queue.stats")
+local tag = require("nouns.job.tag")
+local tally = require("nouns.queue.tally")
+local M = {}
+
+local FLAG = record.FLAG
+local has = record.has
+
+-- What follows from every end. Write the record afterwards. `r.state` is the state in which the job ended, of a
+-- cancelled one that in which it was.
+local function announce(ctx, jid, r)
+  if has(r.flags, FLAG.AWAITED) then
+    r.flags = r.flags - FLAG.AWAITED
+    ctx.events.ended(ctx, jid)
+  end
+  if r.state == state.COMPLETE and has(r.flags, FLAG.DEPENDENTS) then dependents.released(ctx, jid, r) end
+end
+
+-- A job whose lease is held is complete; `data` may be "": unchanged. Returns its new record, the name of its queue,
+-- the time of its pop, and whether it has keys beside its record. `write_one` or `write_many` comes next.
+function M.complete(ctx, jid, r, data)
+  local queue, popped = keys.of_queue(ctx, r.queue), r.popped
+  state.move(r, state.COMPLETE)
+  r.ended, r.remaining = ctx.now, r.retries
+  r.flags = record.without(r.flags, FLAG.NOTICED)
+  lease.let_go(ctx, queue, jid, r)
+  if has(r.flags, FLAG.HISTORY) then history.note(ctx, jid, r, history.DONE, queue.name) end
+  failure.clear(ctx, jid, r)
+  job.set_body(ctx, jid, r, data)
+  announce(ctx, jid, r)
+  if ctx.events.tracked then ctx.events.tracked(ctx, "completed", jid, r) end
+  if ctx.events.completed then ctx.events.completed(ctx, jid, queue.name) end
+  return ctx.record.write(r), r.queue, popped, not record.is_plain(r.flags)
+end
+
+-- Writes a job that is complete, at `key`: `new` is its record, `popped` the time of its pop, `extra` whether it has
+-- keys beside its record. `only` is its jid where one that is not kept at all has to be gone at once.
+function M.write_one(ctx, queue, jid, key, new, popped, extra, only)
+  call("SET", key, new)
+  if ctx.watched then event.changed_job(ctx, jid, queue.name) end
+  retention.trim(ctx, ctx.completed.add(ctx, jid, extra), 1, only)
+  stats.ran(ctx, queue, pack("<d", ctx.now - popped))
+end
+
+-- The same for `n` jobs: `sets` has their keys and records, `done` their entries in the list of completed jobs,
+-- `groups` their queues, each with the jids and how long they ran.
+function M.write_many(ctx, groups, sets, done, n)
+  for _, group in ipairs(groups) do
+    call("ZREM", group.queue.leases, unpack_(group.jids))
+    for k = 1, ctx.watched and #group.jids or 0 do event.changed_job(ctx, group.jids[k], group.name) end
+  end
+  call("MSET", unpack_(sets, 1, 2 * n))
+  retention.trim(ctx, call("RPUSH", ctx.keys.completed, unpack_(done, 1, n)), n)
+  for _, group in ipairs(groups) do
+    stats.ran(ctx, group.queue, pack(rep("d", #group.ran), unpack_(group.ran)))
+  end
+end
+
+-- What every failure has in common; `worker` is the one that reported it ("": none did).
+local function failed(ctx, queue, jid, r, what, group, message, worker)
+  failure.add(ctx, queue, jid, r, what, group, message, worker)
+  announce(ctx, jid, r)
+  job.write(ctx, jid, r)
+end
+
+-- A job whose lease has ended fails, as its holder reported. Writes the record.
+function M.fail(ctx, queue, jid, r, group, message, worker)
+  if ctx.events.failed then ctx.events.failed(ctx, jid, group, message, worker) end
+  if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end
+  failed(ctx, queue, jid, r, history.FAILED, group, message, worker)
+end
+
+-- The same where its holder asked for one retry more than there were; `worker` is "" for a reason of ours.
+function M.exhaust(ctx, queue, jid, r, group, message, worker)
+  if ctx.events.exhausted then ctx.events.exhausted(ctx, jid, r) end
+  failed(ctx, queue, jid, r, history.EXHAUSTED, group, message, worker)
+end
+
+-- A job that no worker holds fails, and none reported it: it was lost by `holder`, or came too late ("").
+function M.fail_unreported(ctx, queue, jid, r, group, message, holder)
+  if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end
+  if ctx.events.failed then ctx.events.failed(ctx, jid, group, message, holder) end
+  r.worker = "" -- the history must not show that a former holder failed it
+  failed(ctx, queue, jid, r, history.FAILED, group, message, "")
+end
+
+-- A job that was put to work again goes back to where it failed; `noted` is what was kept of that. Writes the record.
+function M.fail_again(ctx, queue, jid, r, noted)
+  failure.restore(ctx, queue, jid, r, noted)
+  announce(ctx, jid, r)
+  job.write(ctx, jid, r)
+end
+
+-- A job that is not complete is deleted, in whatever state it is, by `who` ("": not given). Its parents forget it, but
+-- those in the set `spared`, which are deleted too. Returns whether a mark of its end is kept.
+function M.cancel(ctx, jid, r, spared, who)
+  local running, queue = r.state == state.RUNNING, keys.of_queue(ctx, r.queue)
+  local marked = ctx.cancelled and ctx.cancelled.note(ctx, jid, r, who)
+  ctx.events.canceled(ctx, jid, r.queue, running and r.worker or "")
+  lease.evict(ctx, jid, r)
+  if not running then ctx.throttles.release(ctx, queue, jid, r) end
+  if ctx.events.tracked then ctx.events.tracked(ctx, "canceled", jid, r) end
+  announce(ctx, jid, r)
+  tag.forget(ctx, jid, r)
+  dependency.leave(ctx, jid, r, spared)
+  job.delete(ctx, jid, r)
+  tally.count(ctx, queue, "cancelled", 1)
+  if ctx.index and not running then ctx.index.left(ctx, queue) end
+  return marked
+end
+
+return M

@@ -1,0 +1,135 @@
+-- occurrence: a template is due, so jobs are put for its occurrences.
+--
+-- A job is put at the moment of its occurrence, however late that is noticed, and
+-- waits from then on. Missed occurrences are made up one by one, oldest first.
+local keys = require("base.keys")
+local record = require("base.record")
+local extra = require("nouns.job.extra")
+local job = require("nouns.job.job")
+local options = require("nouns.job.options")
+local queues = require("nouns.queue.queue")
+local recurrence = require("nouns.recurrence.recurrence")
+local state = require("nouns.job.state")
+local tag = require("nouns.job.tag")
+local M = {}
+
+local PIECE = 512 -- templates looked at at once
+local TRIES = 100 -- names found taken, after which the next call continues
+local HEAVY = 2048 -- bytes of data that cost about as much as a tag
+
+-- The first occurrence to be made up: what is more than the backlog is left out.
+local function first_of(ctx, t, score)
+  local when = floor(score) * ctx.bounds.unit
+  local missed = (ctx.now - when) / t.interval
+  if t.backlog > 0 and missed > t.backlog then when = when + ceil(missed - t.backlog) * t.interval end
+  return when
+end
+
+local function numbered(jid, count) return format("%s-%.0f", jid, count) end
+
+-- The next free name: a job that exists is not taken over. Nil after TRIES of them.
+local function next_name(ctx, jid, t)
+  for _ = 1, TRIES do
+    t.count = t.count + 1
+    local name = numbered(jid, t.count)
+    if call("EXISTS", ctx.keys.job .. name) == 0 then return name end
+  end
+end
+
+-- The same where a name must be found: after TRIES of them it looks in steps that double.
+local function sure_name(ctx, jid, t)
+  local name, step = next_name(ctx, jid, t), 1
+  while not name do
+    t.count, step = t.count + step, 2 * step
+    if call("EXISTS", ctx.keys.job .. numbered(jid, t.count)) == 0 then name = numbered(jid, t.count) end
+  end
+  return name
+end
+
+-- Gives a job the options of its template. Only what is set costs anything.
+local function apply_options(ctx, queue, jid, r, t, when)
+  if ctx.throttles.assign then ctx.throttles.assign(ctx, queue, jid, r, t.throttles) end
+  if t.tags[1] then tag.set(ctx, jid, r, t.tags) end
+  local opts = t.options
+  if not next(opts) then return end
+  local expires = opts.expires and when + opts.expires - ctx.now
+  local own = options.of_template(opts, expires)
+  options.set(ctx, jid, r, own, opts.losses)
+end
+
+-- Puts one job for the occurrence at `when`; `sequence` is a number that was taken.
+local function put(ctx, queue, template, jid, t, when, sequence)
+  local r = {
+    state = state.DEPENDS, flags = ctx.events.flags and ctx.events.flags(ctx, jid) or 0, priority = t.priority,
+    attempts = 0, retries = t.retries, remaining = t.retries, losses = 0, created = when, queued = when,
+    queue = queue.name, klass = t.klass, token = 0, popped = 0, ended = 0, worker = "", body = "",
+  }
+  if t.options.losses then r.flags = r.flags + record.FLAG.BUDGETED end
+  ctx.record.begin(r, when)
+  job.set_body(ctx, jid, r, t.data)
+  extra.set(ctx, jid, r, "s", template)
+  apply_options(ctx, queue, jid, r, t, when)
+  state.move(r, state.WAITING)
+  call("ZADD", queue.waiting, ctx.order.place(r, sequence, when, jid))
+  job.write(ctx, jid, r)
+end
+
+-- Puts one job of a template now, beside its occurrences. Returns its jid.
+function M.put_now(ctx, jid, t)
+  local queue, name = keys.of_queue(ctx, t.queue), sure_name(ctx, jid, t)
+  local first, idle = queues.enter(ctx, queue, 1, ctx.bounds.hidden)
+  put(ctx, queue, jid, name, t, ctx.now, first + 1)
+  recurrence.write_count(ctx, jid, t)
+  if idle then queues.signal(queue) end
+  return name
+end
+
+-- How many jobs of this template may still be put in this call, and what each weighs.
+local function allowed(t, budget)
+  local weight = 1 + #t.tags + floor(#t.data / HEAVY)
+  local most = floor(budget.weight / weight)
+  if most < 1 and budget.fresh then most = 1 end
+  return most < budget.jobs and most or budget.jobs, weight
+end
+
+-- Puts the jobs of one template that is due. Returns whether there is room for another.
+local function from_template(ctx, queue, jid, budget)
+  local t = recurrence.read(ctx, jid)
+  if not t then
+    call("ZREM", queue.recurring, jid) -- an orphan: its template is gone
+    return true
+  end
+  local when = first_of(ctx, t, tonumber(call("ZSCORE", queue.recurring, jid)))
+  local most, weight = allowed(t, budget)
+  local first, idle = queues.enter(ctx, queue, 0, ctx.bounds.hidden)
+  local done = 0
+  while when <= ctx.now and done < most do
+    local name = next_name(ctx, jid, t)
+    if not name then break end
+    done = done + 1
+    put(ctx, queue, jid, name, t, when, first + done)
+    when = when + t.interval
+  end
+  if done > 0 then queues.enter(ctx, queue, done, ctx.bounds.hidden) end
+  recurrence.write_count(ctx, jid, t)
+  call("ZADD", queue.recurring, when / ctx.bounds.unit, jid)
+  if done > 0 and idle then queues.signal(queue) end
+  budget.jobs, budget.weight, budget.fresh = budget.jobs - done, budget.weight - done * weight, false
+  return budget.jobs > 0 and when > ctx.now
+end
+
+-- Puts up to `count` jobs for the templates of a queue that are due, by their time. Returns
+-- how many.
+function M.run(ctx, queue, count)
+  local budget = { jobs = count, weight = ctx.bounds.weight, fresh = true }
+  while budget.jobs >= 1 do
+    local due = recurrence.due(ctx, queue, budget.jobs < PIECE and floor(budget.jobs) or PIECE)
+    for i = 1, #due do
+      if not from_template(ctx, queue, due[i], budget) then return count - budget.jobs end
+    end
+    if #due < PIECE then break end
+  end
+  return count - budget.jobs
+end
+
+return M

@@ -1,0 +1,111 @@
+-- recurrence: a template that puts a job again and again.
+--
+-- The hash `r:<jid>` holds the template, and how many jobs it has put (`count`); the
+-- score in its queue's set `recurring` is the next occurrence, in units of
+-- `ctx.bounds.unit` ms: whole ones are when jobs are put. While it is paused, the field
+-- `paused` holds the next occurrence, in ms, and the score is `NEVER_DUE`; who paused it, why and
+-- since when are kept for people.
+local keys = require("base.keys")
+local event = require("nouns.event.event")
+local queues = require("nouns.queue.queue")
+local M = {}
+
+M.NUMBERS = { "interval", "backlog", "priority", "retries", "since" }
+M.LISTS = { "tags", "throttles", "options" }
+local NEVER_DUE = 2 ^ 53 - 1
+local BY, WHY, SINCE = "paused-by", "paused-why", "paused-since"
+
+-- The template of that name as a table, or nil. interval and since are in ms, backlog
+-- 0 is no limit, options are what `nouns.job.options` keeps, expires relative to the put, losses
+-- also the default; paused is nil, or the next occurrence.
+function M.read(ctx, jid)
+  local found = call("HMGET", ctx.keys.template .. jid, "queue", "klass", "data", "count", "interval", "backlog",
+    "priority", "retries", "since", "tags", "throttles", "options", "paused")
+  if not found[1] then return nil end
+  local t = { queue = found[1], klass = found[2], data = found[3], count = tonumber(found[4]) }
+  t.paused = tonumber(found[13])
+  for i, name in ipairs(M.NUMBERS) do t[name] = tonumber(found[4 + i]) end
+  for i, name in ipairs(M.LISTS) do t[name] = mp_unpack(found[9 + i]) end
+  return t
+end
+
+function M.write(ctx, jid, t)
+  local words = { "queue", t.queue, "klass", t.klass, "data", t.data, "count", t.count }
+  for _, name in ipairs(M.NUMBERS) do words[#words + 1], words[#words + 2] = name, t[name] end
+  for _, name in ipairs(M.LISTS) do words[#words + 1], words[#words + 2] = name, mp_pack(t[name]) end
+  call("HSET", ctx.keys.template .. jid, unpack_(words))
+  event.changed(ctx, "recurring")
+end
+
+function M.write_tags(ctx, jid, t) call("HSET", ctx.keys.template .. jid, "tags", mp_pack(t.tags)) end
+
+-- The count after some more jobs were put.
+function M.write_count(ctx, jid, t) call("HSET", ctx.keys.template .. jid, "count", t.count) end
+
+-- When the next occurrence is, in ms; of a paused template, when it would be.
+function M.next(ctx, jid, t)
+  if t.paused then return t.paused end
+  local score = call("ZSCORE", keys.of_queue(ctx, t.queue).recurring, jid)
+  return tonumber(score or 0) * ctx.bounds.unit
+end
+
+-- Sets the next occurrence. A worker that waits is woken for an early one. A paused template
+-- is in its queue's set and stays paused.
+function M.place(ctx, jid, t, when)
+  local queue = keys.of_queue(ctx, t.queue)
+  if when < ctx.bounds.earliest then when = ctx.bounds.earliest end
+  if t.paused then
+    call("HSET", ctx.keys.template .. jid, "paused", when)
+    call("ZADD", queue.recurring, NEVER_DUE, jid)
+  else
+    call("ZADD", queue.recurring, when / ctx.bounds.unit, jid)
+    queues.due_at(ctx, queue, when)
+  end
+end
+
+-- It puts no jobs until `resume`.
+function M.pause(ctx, jid, t, who, why)
+  t.paused = M.next(ctx, jid, t)
+  call("HSET", ctx.keys.template .. jid, BY, who, WHY, why, SINCE, ctx.now)
+  M.place(ctx, jid, t, t.paused)
+  event.changed(ctx, "recurring")
+end
+
+-- It puts jobs again, from the first occurrence that is not over: what was missed is left out.
+function M.resume(ctx, jid, t)
+  local when = t.paused
+  if when < ctx.now then when = when + ceil((ctx.now - when) / t.interval) * t.interval end
+  t.paused = nil
+  call("HDEL", ctx.keys.template .. jid, "paused", BY, WHY, SINCE)
+  M.place(ctx, jid, t, when)
+  event.changed(ctx, "recurring")
+end
+
+-- Who paused a template, why, and since when (ms); nothing is known of a pause by an older core.
+function M.pause_of(ctx, jid, t)
+  if not t.paused then return "", "", 0 end
+  local found = call("HMGET", ctx.keys.template .. jid, BY, WHY, SINCE)
+  return found[1] or "", found[2] or "", tonumber(found[3] or nil) or 0
+end
+
+-- It leaves the queue.
+function M.leave(ctx, jid, t) call("ZREM", keys.of_queue(ctx, t.queue).recurring, jid) end
+
+function M.delete(ctx, jid, t)
+  M.leave(ctx, jid, t)
+  call("UNLINK", ctx.keys.template .. jid)
+  event.changed(ctx, "recurring")
+end
+
+-- Up to `count` templates of a queue that are due, by their time.
+function M.due(ctx, queue, count)
+  return call("ZRANGE", queue.recurring, "-inf", ctx.now / ctx.bounds.unit, "BYSCORE", "LIMIT", 0, count)
+end
+
+-- The earliest next occurrence in a queue, in ms; `queues.NEVER` if all are paused.
+function M.earliest(ctx, queue)
+  local score = tonumber(call("ZRANGE", queue.recurring, 0, 0, "WITHSCORES")[2])
+  return score and score < NEVER_DUE and score * ctx.bounds.unit or queues.NEVER
+end
+
+return M
