@@ -11,17 +11,18 @@ from worker_kit import until
 from holdfast.client.sync import Client
 from holdfast.wire.plans import Step
 from holdfast.worker.in_process import RenewalThread
-from holdfast.worker.leases.renewal import LeaseRenewal
+from holdfast.worker.leases.table import LeaseTable
 from holdfast.worker.settings import WorkerSettings
 from holdfast.worker.supervisor.calls import StoreCalls
-from holdfast.worker.supervisor.child import LeaseTable, Place
+from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.upkeep import ChildUpkeep
 
 
 @pytest.fixture
 def guard(client):
     calls = StoreCalls(client)
     calls.start_thread()
-    yield LeaseRenewal(calls, WorkerSettings(queues=["q"], pool="asyncio"))
+    yield ChildUpkeep(calls, WorkerSettings(queues=["q"], pool="asyncio"))
     calls.close()
 
 

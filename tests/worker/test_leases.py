@@ -14,11 +14,11 @@ from worker_kit import process_lives, until
 from holdfast.commands.leases import Pop
 from holdfast.wire.waiting import sleep
 from holdfast.worker.in_process import InProcess
-from holdfast.worker.leases.keeper import LOST, Held
+from holdfast.worker.leases.keeper import Held
 from holdfast.worker.leases.losses import EarlyMessages, LostLeases
+from holdfast.worker.leases.table import LOST, LeaseTable
 from holdfast.worker.settings import WorkerSettings
 from holdfast.worker.store_choice import StoreChoice
-from holdfast.worker.supervisor.child import LeaseTable
 from holdfast.worker.supervisor.children import ChildProcess
 from holdfast.worker.supervisor.messages import StoreMessage
 

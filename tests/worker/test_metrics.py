@@ -151,9 +151,9 @@ def test_outages_and_gaps_are_counted_where_they_are_noticed(
     outage.pause(ConnectionLost("again"))
     keeper, held = Keeper(), Held("j", 1, "w", 60.0, 0.0)
     keeper.begin(0.0)
-    keeper.learn(60.0)
-    keeper.look([held], 20.0)
-    keeper.look([held], 55.0)
+    keeper.include(60.0)
+    keeper.renew([held], 20.0)
+    keeper.renew([held], 55.0)
     assert (ledger.outages, ledger.gaps) == (2, 1)
 
 

@@ -16,10 +16,10 @@ from holdfast.errors import ConnectionLost, UsageError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import LONGEST, Outage
 from holdfast.worker.leases.keeper import Held, Keeper, run_end
+from holdfast.worker.leases.table import Holding, LeaseTable
 from holdfast.worker.performing.outcome import Failed, Moved, Retry, failed, granted, log_attempt, raised
 from holdfast.worker.queues.route import Route
 from holdfast.worker.settings import WorkerSettings
-from holdfast.worker.supervisor.child import Holding, LeaseTable
 
 FACTS = JobFacts("j1", "shop.Job", "q", token=7, worker="w", retries=3, remaining=2)
 
@@ -77,18 +77,18 @@ def test_a_keeper_looks_every_third_of_the_shortest_lease_that_is_held():
     keeper = Keeper()
     keeper.begin(100.0)
     assert keeper.due() == 110.0
-    assert not keeper.learn(30.0)
-    assert keeper.learn(3.0)
-    assert not keeper.learn(6.0)
+    assert not keeper.include(30.0)
+    assert keeper.include(3.0)
+    assert not keeper.include(6.0)
     assert keeper.due() == 101.0
-    keeper.look([held(lease=3.0), held("b")], 101.0)
+    keeper.renew([held(lease=3.0), held("b")], 101.0)
     assert keeper.due() == 102.0
-    keeper.again(103.0, 0.5)
+    keeper.retry(103.0, 0.5)
     assert keeper.due() == 102.0
-    keeper.look([held(lease=3.0)], 103.0)
-    keeper.again(103.0, 0.5)
+    keeper.renew([held(lease=3.0)], 103.0)
+    keeper.retry(103.0, 0.5)
     assert keeper.due() == 103.5
-    keeper.hurry()
+    keeper.renew_now()
     assert keeper.due() <= 0
 
 
@@ -96,17 +96,17 @@ def test_a_keeper_looks_less_often_again_when_the_short_lease_has_ended():
     keeper = Keeper()
     keeper.begin(0.0)
     long = keeper.period
-    keeper.learn(1.0)
-    keeper.look([held(lease=1.0)], 0.3)
+    keeper.include(1.0)
+    keeper.renew([held(lease=1.0)], 0.3)
     assert keeper.period == 1.0 / 3
-    keeper.look([held(lease=600.0)], 0.6)
+    keeper.renew([held(lease=600.0)], 0.6)
     assert keeper.period == long
 
 
 def test_all_leases_are_renewed_in_calls_of_at_most_512():
     keeper = Keeper()
     leases = [held(str(n)) for n in range(700)]
-    calls = keeper.look(leases, 10.0)
+    calls = keeper.renew(leases, 10.0)
     assert [len(batch) for _, batch in calls] == [512, 188]
     assert [lease.jid for command, _ in calls for lease in command.leases] == [str(n) for n in range(700)]
 
@@ -114,12 +114,12 @@ def test_all_leases_are_renewed_in_calls_of_at_most_512():
 def test_a_keeper_learns_what_was_lost_and_asks_for_it_no_more():
     keeper = Keeper()
     fine, lost, gone = held("fine"), held("lost"), held("gone")
-    [(_, batch)] = keeper.look([fine, lost, gone], 10.0)
-    keeper.answer(batch, [1_700_000_000_000, 0, -1])
+    [(_, batch)] = keeper.renew([fine, lost, gone], 10.0)
+    keeper.renewed(batch, [1_700_000_000_000, 0, -1])
     assert fine.lost == ""
     assert "lost" in lost.lost
     assert "cancelled" in gone.lost
-    [(command, _)] = keeper.look([fine, lost, gone], 20.0)
+    [(command, _)] = keeper.renew([fine, lost, gone], 20.0)
     assert [lease.jid for lease in command.leases] == ["fine"]
 
 
@@ -128,8 +128,8 @@ def test_a_lease_that_could_not_be_renewed_is_not_lost_before_the_store_says_so(
     keeper = Keeper()
     lease = held(lease=30.0)
     for now in (10.0, 70.0, 700.0):
-        [(command, _)] = keeper.look([lease], now)
-        keeper.again(now, 1.0)
+        [(command, _)] = keeper.renew([lease], now)
+        keeper.retry(now, 1.0)
         assert [one.jid for one in command.leases] == ["a"]
     assert lease.lost == ""
 
@@ -138,11 +138,11 @@ def test_a_lease_that_could_not_be_renewed_is_not_lost_before_the_store_says_so(
 def test_a_gap_in_the_keepers_attention_is_logged(caplog):
     keeper = Keeper()
     keeper.begin(0.0)
-    keeper.learn(12.0)
+    keeper.include(12.0)
     # Until now it had promised to look less often.
-    keeper.look([held(lease=12.0)], 16.0)
+    keeper.renew([held(lease=12.0)], 16.0)
     assert caplog.text == ""
-    keeper.look([held(lease=12.0)], 32.0)
+    keeper.renew([held(lease=12.0)], 32.0)
     assert "16.0 s" in caplog.text
 
 
@@ -294,12 +294,12 @@ def test_a_run_that_took_all_its_time_is_lost_without_asking():
     keeper = Keeper()
     keeper.begin(0.0)
     limited, free = Held("limited", 1, "w", 30.0, ends=12.0), held("free")
-    [(command, batch)] = keeper.look([limited, free], 10.0)
+    [(command, batch)] = keeper.renew([limited, free], 10.0)
     assert [lease.jid for lease in command.leases] == ["limited", "free"]
-    keeper.answer(batch, [1, 1])
-    keeper.learn(90.0)
+    keeper.renewed(batch, [1, 1])
+    keeper.include(90.0)
     assert keeper.due() == 12.0  # before the next heartbeat
-    [(command, _)] = keeper.look([limited, free], 12.0)
+    [(command, _)] = keeper.renew([limited, free], 12.0)
     assert [lease.jid for lease in command.leases] == ["free"]
     assert "timeout" in limited.lost
     assert keeper.due() > 12.0

@@ -11,10 +11,11 @@ from worker_kit import until
 from holdfast import Client, __version__
 from holdfast.commands.workers import WorkerQuiet
 from holdfast.worker.in_process import RenewalThread
+from holdfast.worker.leases.table import LeaseTable
 from holdfast.worker.settings import WorkerSettings
 from holdfast.worker.supervisor import presence
 from holdfast.worker.supervisor.calls import StoreCalls
-from holdfast.worker.supervisor.child import LeaseTable, Place
+from holdfast.worker.supervisor.child import Place
 from holdfast.worker.supervisor.presence import Presence, Sign
 
 

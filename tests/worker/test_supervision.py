@@ -9,8 +9,8 @@ from time import monotonic
 import pytest
 from worker_kit import process_lives, until
 
+from holdfast.worker.leases.table import LeaseTable
 from holdfast.worker.settings import WorkerSettings
-from holdfast.worker.supervisor.child import LeaseTable
 from holdfast.worker.supervisor.children import ChildProcess, Children
 from programs import calls_store
 

@@ -15,16 +15,17 @@ from typing import Final
 from holdfast.client.sync import Client
 from holdfast.wire.waiting import sleep
 from holdfast.worker.leases.keeper import SHORT_LEASE
-from holdfast.worker.leases.losses import PARTING, PendingReleases
-from holdfast.worker.leases.renewal import LeaseRenewal
+from holdfast.worker.leases.releases import PARTING, PendingReleases
+from holdfast.worker.leases.table import LeaseTable
 from holdfast.worker.performing.surroundings import Surroundings
 from holdfast.worker.settings import WorkerSettings
 from holdfast.worker.signals import Handler, Handlers, Stop, Terminated, start_without_signals
 from holdfast.worker.stop_order import StopOrder
 from holdfast.worker.store_choice import StoreChoice
 from holdfast.worker.supervisor.calls import StoreCalls
-from holdfast.worker.supervisor.child import Body, LeaseTable, Place
+from holdfast.worker.supervisor.child import Body, Place
 from holdfast.worker.supervisor.messages import StoreMessage
+from holdfast.worker.supervisor.upkeep import ChildUpkeep
 
 log = logging.getLogger("holdfast")
 
@@ -47,7 +48,7 @@ class RenewalThread:
     ) -> None:
         self.name, self.pid, self.lease_table = place.name, os.getpid(), place.lease_table
         self._calls = StoreCalls(client, [place.name], self._on_messages)
-        self.renewal = LeaseRenewal(self._calls, place.settings, can_kill=False)
+        self.upkeep = ChildUpkeep(self._calls, place.settings, can_kill=False)
         self._pipe = pipe
         self._on_lost = on_lost
         self._lost: set[tuple[str, int]] = set()
@@ -71,7 +72,7 @@ class RenewalThread:
     def __exit__(self, *_: object) -> None:
         self._ended.request()
         self._thread.join()
-        self.renewal.finish()
+        self.upkeep.finish()
         self._ended.close()
 
     def _run(self) -> None:
@@ -84,20 +85,20 @@ class RenewalThread:
                 sleep(TROUBLED)
 
     def _attend(self) -> None:
-        renewal = self.renewal
-        ready = self._readable(max(0.0, min(renewal.due(), self._remind_at) - monotonic()))
+        upkeep = self.upkeep
+        ready = self._readable(max(0.0, min(upkeep.due(), self._remind_at) - monotonic()))
         if self._pipe.fileno() in ready:
             with suppress(OSError):  # the worker was stopped, and has closed it
                 if self._pipe.recv(4096):
-                    renewal.learn(self)
+                    upkeep.learn(self)
         if self._calls.fileno() in ready:
             self._calls.receive()
         if not self._ended.requested:
-            renewal.attend([self])
+            upkeep.attend([self])
         self._check_leases()
 
     def _on_messages(self, found: list[StoreMessage]) -> None:
-        self.renewal.notify(found)
+        self.upkeep.notify(found)
 
     def _readable(self, seconds: float) -> list[int]:
         poll = select.poll()
@@ -147,7 +148,7 @@ class InProcess:
     @property
     def is_store_available(self) -> bool:
         """Whether the store has answered the last report."""
-        return self._thread.renewal.is_store_available
+        return self._thread.upkeep.is_store_available
 
     def run(self, body: Body, handlers: Mapping[signal.Signals, Handler], wake_fd: int = -1) -> None:
         """Run `body` until it ends, or until TERM and INT are obeyed. What is held then is released."""

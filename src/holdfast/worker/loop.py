@@ -23,7 +23,8 @@ from holdfast.wire.shards import RequestSequence, Shard
 from holdfast.worker.descendants import end_descendants
 from holdfast.worker.forking.forked import ForkedJob
 from holdfast.worker.forking.server import ServedJob
-from holdfast.worker.leases.keeper import OVER, Held, run_end
+from holdfast.worker.leases.keeper import Held, run_end
+from holdfast.worker.leases.table import OVER
 from holdfast.worker.performing.outcome import Outcome, failed, log_attempt, log_release, timed_out
 from holdfast.worker.process_state import ProcessState, keep_standard
 from holdfast.worker.queues.route import Route

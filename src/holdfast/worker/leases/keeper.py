@@ -13,15 +13,12 @@ from holdfast.commands.leases import HeartbeatMany, Lease
 from holdfast.models import JobFacts
 from holdfast.settings import DEFAULT_HEARTBEAT, MAX_BATCH
 from holdfast.wire.outage import Hook
+from holdfast.worker.leases.table import GONE, LOST, OVER
 
 log = logging.getLogger("holdfast")
 
 SHORT_LEASE: Final = 10.0
 LONGEST_PERIOD: Final = DEFAULT_HEARTBEAT / 3  # seconds between two heartbeats, however long leases are
-
-LOST: Final = "its lease was lost"
-GONE: Final = "it was cancelled, or is gone"
-OVER: Final = "it exceeded its timeout"
 
 
 class Held:
@@ -53,15 +50,15 @@ class Keeper:
 
     def __init__(self) -> None:
         self.period = LONGEST_PERIOD
-        self._looked = self._last = 0.0
+        self._renewed_at = self._last = 0.0
         self._is_new = True
         self._ends = inf
 
     def begin(self, now: float) -> None:
         """Start counting at `now`."""
-        self._looked = self._last = now
+        self._renewed_at = self._last = now
 
-    def learn(self, lease: float, ends: float = inf) -> bool:
+    def include(self, lease: float, ends: float = inf) -> bool:
         """Note a new lease of that many seconds, whose run ends then. Return whether heartbeats must be more frequent for it."""
         period = lease / 3
         self._ends = min(self._ends, ends)
@@ -71,31 +68,26 @@ class Keeper:
         return False
 
     def due(self) -> float:
-        """Return when to call `look` next, on the monotonic clock."""
-        return min(self._looked + self.period, self._ends)
+        """Return when to call `renew` next, on the monotonic clock."""
+        return min(self._renewed_at + self.period, self._ends)
 
-    def hurry(self) -> None:
+    def renew_now(self) -> None:
         """Something happened to a lease: renew all of them now."""
-        self._looked = -self.period
+        self._renewed_at = -self.period
 
-    def again(self, now: float, pause: float) -> None:
+    def retry(self, now: float, pause: float) -> None:
         """A heartbeat failed: try again `pause` seconds after `now`, if not sooner."""
-        self._looked = min(self._looked, now + pause - self.period)
+        self._renewed_at = min(self._renewed_at, now + pause - self.period)
 
-    def look(self, held: Iterable[Held], now: float) -> list[tuple[HeartbeatMany, list[Held]]]:
+    def renew(self, held: Iterable[Held], now: float) -> list[tuple[HeartbeatMany, list[Held]]]:
         """Return the calls that renew `held`, each with its leases, in batches of at most 512.
 
         A lease whose run has exceeded its timeout is marked lost without a call. No other is: while the store cannot be
         reached, no other worker can take a job either.
         """
         gap = now - self._last
-        self._looked = self._last = now
-        alive: list[Held] = []
-        for lease in held:
-            if not lease.lost and now >= lease.ends:
-                lease.lost = OVER
-            if not lease.lost:
-                alive.append(lease)
+        self._renewed_at = self._last = now
+        alive = _expire(held, now)
         # The keeper learns of each job with a shorter run when that is taken, so no end passes before it is known.
         self._ends = min((lease.ends for lease in alive), default=inf)
         # Even if nothing is held now: what was held meanwhile may be lost. A period that is new was not promised before.
@@ -108,7 +100,7 @@ class Keeper:
         batches = [alive[at : at + MAX_BATCH] for at in range(0, len(alive), MAX_BATCH)]
         return [(_command(batch), batch) for batch in batches]
 
-    def answer(self, batch: Sequence[Held], ends: Sequence[int]) -> None:
+    def renewed(self, batch: Sequence[Held], ends: Sequence[int]) -> None:
         """Read the reply of a heartbeat: a lost lease is marked with the reason."""
         for lease, end in zip(batch, ends, strict=True):
             if end <= 0:
@@ -117,6 +109,17 @@ class Keeper:
             kept = Counter(lease.worker for lease in batch if not lease.lost)
             for worker, count in kept.items():
                 log.debug("heartbeat: worker=%s renewed_leases=%d", worker, count)
+
+
+def _expire(held: Iterable[Held], now: float) -> list[Held]:
+    """Mark the leases whose run has exceeded its timeout. Return those that are not lost."""
+    alive: list[Held] = []
+    for lease in held:
+        if not lease.lost and now >= lease.ends:
+            lease.lost = OVER
+        if not lease.lost:
+            alive.append(lease)
+    return alive
 
 
 def run_end(facts: JobFacts, since: float) -> float:

@@ -23,16 +23,17 @@ import msgspec
 from holdfast.commands.outcomes import HowReleased
 from holdfast.worker import signals
 from holdfast.worker.descendants import descendants, end_all
-from holdfast.worker.leases.renewal import LeaseRenewal
+from holdfast.worker.leases.table import LeaseTable
 from holdfast.worker.observe.ledger import count_lost
 from holdfast.worker.observe.metrics import State
 from holdfast.worker.processes import stop_group
 from holdfast.worker.settings import WorkerSettings
 from holdfast.worker.signals import UNWIND, cause_of, how_ended
 from holdfast.worker.store_choice import StoreChoice
-from holdfast.worker.supervisor.child import USED_UP, Body, LeaseTable, Place, become
+from holdfast.worker.supervisor.child import USED_UP, Body, Place, become
 from holdfast.worker.supervisor.loading import Loading
 from holdfast.worker.supervisor.presence import divide
+from holdfast.worker.supervisor.upkeep import ChildUpkeep
 
 log = logging.getLogger("holdfast")
 
@@ -167,7 +168,7 @@ LATE: Final = 1.0  # seconds
 
 
 class Children:
-    """`settings.workers` children, each of which runs `body`; `renewal` renews their leases.
+    """`settings.workers` children, each of which runs `body`; `upkeep` renews their leases.
 
     What is registered in `selector` comes with the function to call when it is ready; children close all of that, and the
     descriptor `wake`. `is_last` returns whether a child that ended with a status is not replaced. `loading` loads their code.
@@ -178,7 +179,7 @@ class Children:
         settings: WorkerSettings,
         store: StoreChoice,
         body: Body,
-        renewal: LeaseRenewal,
+        upkeep: ChildUpkeep,
         selector: selectors.BaseSelector,
         wake: int,
         is_last: Callable[[ChildProcess, int], bool],
@@ -187,7 +188,7 @@ class Children:
         self._settings = settings
         self._store = store
         self._body = body
-        self._renewal = renewal
+        self._upkeep = upkeep
         self._selector = selector
         self._wake = wake
         self._is_last = is_last
@@ -228,7 +229,7 @@ class Children:
     @property
     def _waits_for_releases(self) -> bool:
         """Whether none is forked yet: one that drains the queues would find them empty, and end before jobs come back."""
-        return self._settings.drain and self._renewal.is_releasing
+        return self._settings.drain and self._upkeep.is_releasing
 
     def restart(self) -> None:
         """Replace all running children, one at a time, each after its jobs."""
@@ -359,7 +360,7 @@ class Children:
         except OSError:
             received = b""
         if received:
-            self._renewal.learn(child)
+            self._upkeep.learn(child)
         else:
             # The child is ending; SIGCHLD follows when it has ended.
             self._selector.unregister(pipe)
@@ -385,7 +386,7 @@ class Children:
         """Have the leases of a dead child released. Return whether it had been killed because of its job."""
         for process in child.lease_table.processes():
             stop_group(process)
-        stopped = self._renewal.release(child, *child.release_of(code))
+        stopped = self._upkeep.release(child, *child.release_of(code))
         if child.pipe is not None:
             self._selector.unregister(child.pipe)
         child.close()

@@ -27,11 +27,12 @@ from holdfast.wire.waiting import sleep
 from holdfast.worker import signals
 from holdfast.worker.forking.server import accept, receive, send
 from holdfast.worker.greenlets import forking_greenlets
+from holdfast.worker.leases.table import LeaseTable
 from holdfast.worker.process_state import Title
 from holdfast.worker.processes import adopting_orphans, die_with, prepare, run_exit_handlers
 from holdfast.worker.settings import Pool, WorkerSettings
 from holdfast.worker.store_choice import StoreChoice
-from holdfast.worker.supervisor.child import Body, LeaseTable, Place, become
+from holdfast.worker.supervisor.child import Body, Place, become
 
 log = logging.getLogger("holdfast")
 

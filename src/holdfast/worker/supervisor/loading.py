@@ -18,6 +18,7 @@ from typing import Final
 
 from holdfast.errors import StartFailed
 from holdfast.worker.greenlets import forking_greenlets
+from holdfast.worker.leases.table import LeaseTable
 from holdfast.worker.observe.board import open_board
 from holdfast.worker.observe.ledger import open_ledgers
 from holdfast.worker.process_state import get_title
@@ -25,7 +26,7 @@ from holdfast.worker.processes import adopts_orphans
 from holdfast.worker.settings import Pool, WorkerSettings
 from holdfast.worker.startup_check import PATIENCE, log_failure, note_obstacle
 from holdfast.worker.store_choice import StoreChoice
-from holdfast.worker.supervisor.child import Body, LeaseTable, Place
+from holdfast.worker.supervisor.child import Body, Place
 from holdfast.worker.supervisor.loader import Load, Loaded, Loader, with_middleware
 
 log = logging.getLogger("holdfast")

@@ -12,7 +12,6 @@ from typing import Literal
 
 from holdfast.text import listed
 from holdfast.worker import signals
-from holdfast.worker.leases.renewal import LeaseRenewal, sentences
 from holdfast.worker.observe.http import Http, hindrances, serve_probes
 from holdfast.worker.observe.ledger import close_ledgers
 from holdfast.worker.observe.metrics import serve_metrics
@@ -27,6 +26,8 @@ from holdfast.worker.supervisor.child import Body
 from holdfast.worker.supervisor.children import ChildProcess, Children
 from holdfast.worker.supervisor.loading import Loading
 from holdfast.worker.supervisor.messages import StoreMessage
+from holdfast.worker.supervisor.stuck import sentences
+from holdfast.worker.supervisor.upkeep import ChildUpkeep
 
 log = logging.getLogger("holdfast")
 
@@ -53,12 +54,12 @@ class Supervisor:
         names = [settings.worker_name(number) for number in range(settings.workers)]
         client = store.beating_client(names[0])
         self._calls = StoreCalls(client, names, self._on_messages, self._selector)
-        self._renewal = LeaseRenewal(self._calls, settings)
+        self._upkeep = ChildUpkeep(self._calls, settings)
         self._children = Children(
             settings,
             store,
             body,
-            self._renewal,
+            self._upkeep,
             self._selector,
             self._wake.wake_fd,
             self._is_last,
@@ -98,12 +99,12 @@ class Supervisor:
             if self._startup.result() and not self._stopping:
                 self._children.restart()
             self._http.attend(monotonic())
-            self._renewal.attend(self._children.running())
+            self._upkeep.attend(self._children.running())
             self._enforce()
 
     def _due(self) -> float:
         children = self._children.due(fills=not self._stopping)
-        times = [self._renewal.due(), self._http.due(), self._title.due(), children, self._startup.due()]
+        times = [self._upkeep.due(), self._http.due(), self._title.due(), children, self._startup.due()]
         return min(*times, self._unwind_at, self._kill_at)
 
     def _is_last(self, child: ChildProcess, code: int) -> bool:
@@ -114,7 +115,7 @@ class Supervisor:
         """End all children, however the supervisor ends, and release their leases."""
         self._children.end(self._cause)
         self._startup.end()
-        self._renewal.finish()
+        self._upkeep.finish()
         tidy_unclaimed(self._settings.sandbox_base())
         self._children.close()
         self._http.close()
@@ -138,13 +139,13 @@ class Supervisor:
         self._title.show("%s %d children for %s", doing, children, listed(self._settings.queues))
 
     def _stuck(self) -> list[str]:
-        return sentences(self._renewal.stuck(self._children.running()))
+        return sentences(self._upkeep.stuck(self._children.running()))
 
     def _why_not_ready(self) -> list[str]:
         wanted = [child for child in self._children.children if not child.is_finished]
         why = hindrances(
             stopping=bool(self._stopping),
-            available=self._renewal.is_store_available,
+            available=self._upkeep.is_store_available,
             paused=all(child.lease_table.paused for child in wanted),
         )
         at_work = sum(child.is_at_work for child in wanted)
@@ -157,7 +158,7 @@ class Supervisor:
     # Messages and signals.
 
     def _on_messages(self, found: list[StoreMessage]) -> None:
-        self._renewal.notify(found)
+        self._upkeep.notify(found)
 
     def _on_signals(self) -> None:
         for number in self._wake.read():
