@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, time
@@ -19,7 +20,7 @@ from holdfast.cli.notices import delivery as delivering
 from holdfast.cli.notices import receivers as http_sinks
 from holdfast.cli.notices.delivery import Delivery, Limit, parse_limit
 from holdfast.cli.notices.notice import Backlog, Digest, JobNotice, Notice, SurgeNotice
-from holdfast.cli.notices.receivers import Chat, Webhook
+from holdfast.cli.notices.receivers import Chat, Service, Webhook
 from holdfast.cli.notices.sinks import Sink, Undelivered
 from holdfast.client.signature import signature
 from holdfast.errors import UsageError
@@ -267,6 +268,55 @@ def test_posts_are_signed_over_the_time_and_the_body_as_sent(receiver: HttpRecei
     assert abs(int(moment) - time()) < 60
     Webhook(f"{receiver.url}/x").deliver(notice())
     assert "Holdfast-Signature" not in receiver.raw[1][1]
+
+
+of_apprise = pytest.mark.filterwarnings(
+    "ignore:'imghdr' is deprecated:DeprecationWarning"
+)  # one of its imports
+
+
+@pytest.mark.parametrize(
+    ("secret", "key"), [(b"s3cret", b"s3cret"), (b"whsec_" + b64encode(b"k" * 24), b"k" * 24)]
+)
+def test_a_signed_post_has_the_headers_of_standard_webhooks_too(
+    receiver: HttpReceiver, secret: bytes, key: bytes
+) -> None:
+    for number in (0, 0, 1):
+        Webhook(receiver.url, secret).deliver(notice(number))
+    sent = [
+        (body, {name.lower(): value for name, value in headers.items()}) for body, headers in receiver.raw
+    ]
+    body, headers = sent[0]
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    expected = b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
+    first, again, other = (headers["webhook-id"] for _, headers in sent)
+    assert first == again != other
+
+
+@of_apprise
+def test_a_service_of_apprise_gets_each_notice(receiver: HttpReceiver) -> None:
+    service = Service(receiver.url.replace("http://", "json://") + "/hook")
+    service.deliver(notice())
+    [sent] = receiver.bodies
+    assert (sent["title"], sent["type"]) == (notice().title, "info")
+    assert notice().head in sent["message"]
+    assert service.name == "json://"
+
+
+@of_apprise
+def test_a_service_that_does_not_take_a_notice_is_tried_again_and_says_why() -> None:
+    with pytest.raises(Undelivered, match="error") as caught:
+        Service("json://secret:word@127.0.0.1:1/hook").deliver(notice())
+    assert not caught.value.is_lasting
+    assert "word" not in str(caught.value)
+
+
+@of_apprise
+def test_a_url_that_apprise_does_not_know_is_refused_without_being_shown() -> None:
+    with pytest.raises(UsageError) as caught:
+        Service("nothing-of-the-kind://word@host")
+    assert "word" not in str(caught.value)
 
 
 def test_the_receiver_of_the_guide_knows_a_genuine_post(receiver: HttpReceiver) -> None:

@@ -37,7 +37,9 @@ _SHORTEST_LOOK, _LONGEST_LOOK = 1.0, 3600.0
     "holdfast notify --chat https://chat.example.org/hook --event failed --event surge --web https://jobs.example.org",
     "holdfast notify --mail-to ops@example.org --mail-from jobs@example.org --smtp smtp://jobs@mail.example.org",
 )
-@click.command(cls=Program, path=("notify",), secret=("url", "webhook", "chat", "smtp"), by_lines=("redact",))
+@click.command(
+    cls=Program, path=("notify",), secret=("url", "webhook", "chat", "apprise", "smtp"), by_lines=("redact",)
+)
 @receiver_options
 @click.option(
     "--event",

@@ -3,6 +3,7 @@
 import hashlib
 import html
 import json
+import logging
 import os
 import re
 import smtplib
@@ -28,8 +29,8 @@ import click
 from holdfast.cli.notices.delivery import Delivery, Limit, parse_limit
 from holdfast.cli.notices.notice import Digest, Notice, cut
 from holdfast.cli.notices.sinks import LONGEST, TIMEOUT, Desktop, Lines, Sink, Undelivered, ended_after
-from holdfast.client.signature import HEADER, check_secret, read_secret, signature
-from holdfast.errors import UsageError
+from holdfast.client.signature import HEADER, check_secret, read_secret, signed_headers
+from holdfast.errors import UsageError, missing_extra
 from holdfast.release import VERSION
 from holdfast.settings import is_authority, is_host
 
@@ -102,7 +103,7 @@ class Webhook(Sink):
         body = json.dumps(self.payload(notice)).encode()
         headers = {"Content-Type": "application/json", "User-Agent": f"holdfast/{VERSION}"}
         if self._secret:
-            headers[HEADER] = signature(self._secret, body)
+            headers |= signed_headers(self._secret, body, repr((notice.when, notice.line)))
         try:
             with _open(Request(self._url, body, headers, method="POST")):
                 pass
@@ -155,6 +156,31 @@ def _as_text(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return html.escape(text, quote=False)
+
+
+class Service(Sink):
+    """One of the services that the package apprise knows, by its URL. Raises UsageError."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import apprise
+        except ImportError as error:
+            raise UsageError(missing_extra("--apprise", "notify", error)) from None
+        self._service: Any = apprise.Apprise()
+        self._log: Any = cast("Any", apprise).LogCapture
+        scheme = url.partition("://")[0]
+        with self._log():
+            if not self._service.add(url):
+                raise UsageError(
+                    "--apprise must be a URL that apprise knows, such as slack://…"
+                )  # it has secrets
+        self.name = f"{scheme}://" if scheme.isascii() and scheme.isprintable() else "apprise"
+
+    def deliver(self, notice: Notice) -> None:
+        text = "\n\n".join(filter(None, (notice.head, cut(notice.message, _MOST_CHAT), notice.link)))
+        with self._log(level=logging.WARNING, fmt="%(message)s") as said:
+            if not self._service.notify(body=text, title=notice.title, body_format="text"):
+                raise Undelivered(said.getvalue() or "the service has not taken it")
 
 
 # Notices by e-mail, as plain text, over SMTP.
@@ -344,6 +370,13 @@ _OPTIONS: Final = (
         help='URL of a chat that takes {"text": …}, such as Slack or Mattermost; may be repeated [default: none].',
     ),
     click.option(
+        "--apprise",
+        "services",
+        metavar="URL",
+        multiple=True,
+        help="URL of a service that the package apprise knows, such as tgram://… or pover://…; may be repeated [default: none].",
+    ),
+    click.option(
         "--mail-to",
         "mail_to",
         multiple=True,
@@ -383,6 +416,7 @@ class Receivers(NamedTuple):
     webhooks: Sequence[str]
     secret_file: Path | None
     chats: Sequence[str]
+    services: Sequence[str]
     mail_to: Sequence[str]
     mail_from: str | None
     smtp: str | None
@@ -396,7 +430,8 @@ class Receivers(NamedTuple):
         """Return what starts a delivery for each receiver; standard output has no limit. Raises UsageError, OSError."""
         limit = None if self.limit is None else parse_limit(self.limit)
         for_people = _FOR_PEOPLE if self.limit is None else limit
-        people: list[Sink] = [*map(Chat, self.chats), *self._mails(), *([Desktop()] if self.desktop else [])]
+        people: list[Sink] = [*map(Chat, self.chats), *map(Service, self.services), *self._mails()]
+        people += [Desktop()] if self.desktop else []
         pairs: list[tuple[Sink, Limit | None]] = [(sink, limit) for sink in self._webhooks()]
         pairs += [(sink, for_people) for sink in people]
         if self.stdout or as_json or not pairs:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.signature import HEADER, check_secret, signature
+from holdfast.client.signature import check_secret, signed_headers
 from holdfast.client.topics.delivery import SHORTEST
 from holdfast.client.topics.scheduler import AsyncScheduler, AsyncSubscription
 from holdfast.code.steps import Steps
@@ -245,7 +245,7 @@ class _Delivery(AsyncSubscription):
         body = msgspec.json.encode({"topic": message.topic, "id": message.id, "contents": message.body})
         headers = {"Content-Type": "application/json"}
         if self._webhook.secret:
-            headers[HEADER] = signature(self._webhook.secret, body)
+            headers |= signed_headers(self._webhook.secret, body, f"{message.topic}/{message.id}")
         url, limits = self._webhook.url, _limits(self._webhook.timeout)
         return await self._session.post(
             url, data=body, headers=headers, allow_redirects=False, timeout=limits
