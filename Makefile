@@ -86,7 +86,7 @@ bench-web: $(READY) ## measure the web UI over a million jobs (ARGS=--quick: a t
 	@HOLDFAST_DIR="$(CURDIR)/.holdfast/bench" $(BIN)/python -m benchmarks web $(ARGS)
 
 docs: $(READY) ## write the reference pages, and the bounds of the core
-	$(BIN)/python -m holdfast.cli.reference docs/reference
+	$(BIN)/python docs/generators/reference.py docs/reference
 	$(BIN)/python -c 'from holdfast.bounds import in_lua; print(in_lua(), end="")' > src/holdfast/core/lua/base/bounds.lua
 
 clean: ## end the stores of these tasks and remove everything they made

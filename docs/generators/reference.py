@@ -1,19 +1,24 @@
-"""Write the generated pages of the reference: `python -m holdfast.cli.reference DIRECTORY`."""
+"""Write the generated pages of the reference: `python docs/generators/reference.py DIRECTORY`."""
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
+from api_reference import api
 
 from holdfast import errors
-from holdfast.cli.api_reference import api
 from holdfast.cli.main import holdfast
 from holdfast.cli.program import PROGRAMS, programs
 from holdfast.cli.settings import default_of
-from holdfast.commands import COMMANDS
+from holdfast.commands import COMMANDS, CommandBase
 from holdfast.core.rows import rows_of
+from holdfast.ids import mint_jid
 
 _SETTINGS_HEAD = """# Settings of programs
 
@@ -47,16 +52,70 @@ def _helps(command: click.Command, name: str, parent: click.Context | None = Non
 
 
 def verbs() -> str:
-    """Return the page of the verbs: arguments, flags and description of each."""
+    """Return the page of the verbs: words, flags, arguments, reply and description of each."""
     parts = [
         "# The verbs\n\nWritten by `make docs` from the core and its commands. `FCALL hf1_<verb> 1 <root> …` with these "
-        "words; `protocol.md` says how they travel.\n"
+        "words; `protocol.md` says how they travel. The arguments are those of the command class in Python, which "
+        "checks nothing by itself: the core refuses what is out of bounds.\n"
     ]
     for row in rows_of("doors.native"):
-        text = inspect.getdoc(COMMANDS[row.verb]) or ""
+        command = COMMANDS[row.verb]
         flags = ", ".join(f"`{flag}`" for flag in row.flags) or _ADDS
-        parts.append(f"## {row.verb}\n\n`{row.words or '(no words)'}` · {flags}\n\n{text}\n")
+        parts.append(f"## {row.verb}\n\n`{row.words or '(no words)'}` · {flags}\n")
+        parts.append(_head(command) + f"{inspect.getdoc(command) or ''}\n")
     return "\n".join(parts)
+
+
+def _head(command: type[CommandBase]) -> str:
+    """Return the arguments of a command class as a table, and what its reply is read as."""
+    hints = typing.get_type_hints(command, include_extras=True)
+    fields = msgspec.structs.fields(command)
+    rows = "".join(
+        f"| `{field.name}` | {_kind(hints[field.name])} | {_default(field)} |\n" for field in fields
+    )
+    table = f"| argument | what it is | default |\n| --- | --- | --- |\n{rows}\n" if rows else ""
+    reply = typing.get_type_hints(command.read).get("return")
+    return table + f"Reply, as read: {_kind(reply)}.\n\n"
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.default_factory is mint_jid:
+        return "generated"
+    if field.default is not msgspec.NODEFAULT:
+        return f"`{field.default!r}`"
+    return "" if field.default_factory is msgspec.NODEFAULT else "empty"
+
+
+def _kind(hint: Any) -> str:
+    """Return a type with its bounds in words."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _bounded(args[0], next(one for one in args if isinstance(one, msgspec.Meta)))
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_kind(one) for one in args)
+    if origin is typing.Literal:
+        return ", ".join(f"`{one}`" for one in args)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return f"mapping of {_kind(args[0])} to {_kind(args[1])}"
+    if origin is tuple and args[-1:] != (...,):
+        return "(" + ", ".join(map(_kind, args)) + ")"
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return f"list of ({_kind(args[0])})"
+    return _PLAIN.get(hint) or f"`{getattr(hint, '__name__', hint)}`"
+
+
+_PLAIN: Mapping[Any, str] = {
+    int: "whole number", float: "number", str: "text", bytes: "bytes", bool: "true or false", type(None): "none", Any: "any value",
+}  # fmt: skip
+
+
+def _bounded(kind: Any, meta: msgspec.Meta) -> str:
+    most = f"{meta.max_length:,}" if meta.max_length is not None else ""
+    if kind is str:
+        return f"text, {meta.min_length or 0} to {most} characters"
+    if most:
+        return f"{_kind(kind)}, at most {most}"
+    return f"{_kind(kind)}, {meta.ge:,} to {meta.le:,}"
 
 
 def mistakes() -> str:
