@@ -27,7 +27,7 @@ def flat_library() -> str:
         *(f'loaded["{name}"] = (function()\n{_with_fold(source(name))}end)()' for name in modules),
         'local FLAT_KEYS, FLAT_STATS = require("base.keys"), require("nouns.queue.stats")',
         'local FLAT_RETENTION, FLAT_READY = require("nouns.job.retention"), ready',
-        'local FLAT_AT = { record = require("base.record").native, bounds = { slack = 64, ages = 64, steps = 5 } }',
+        'local FLAT_AT = { record = require("base.record").native, bounds = { retention_slack = 64, ages = 64, steps = 5 } }',
         FLAT.read_text(),
     ]  # fmt: skip
     return "\n".join(parts)

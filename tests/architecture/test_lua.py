@@ -89,6 +89,22 @@ def test_whether_a_job_may_start_and_what_follows_from_its_end_are_each_decided_
     assert {name: calls for name, calls in found.items() if calls} == DECIDED_IN
 
 
+def forms_of(dialect: str) -> set[str]:
+    """The names in the table that a dialect returns."""
+    text = code_of(LUA / "doors" / "dialects" / f"{dialect}.lua")
+    return set(re.findall(r"(\w+) =", text[text.rindex("return {") : text.rindex("}")]))
+
+
+def test_all_dialects_have_the_same_forms_and_the_native_one_describes_them() -> None:
+    native = forms_of("native")
+    assert native == forms_of("protocol")
+    text = (LUA / "doors" / "dialects" / "native.lua").read_text()
+    described = set(re.findall(r"^--   (\w+) ", text, re.M)) | set(re.findall(r"`(\w+)`", text))
+    assert native - described == set()
+    used = {name for path in lua_files() for name in re.findall(r"\bctx\.(\w+)", code_of(path))}
+    assert used - native == set()
+
+
 ADMITTED_IN = {
     "open": ["verbs.pop"],
     "opens": ["verbs.pop"],
@@ -166,7 +182,7 @@ STATE = {
     "doors.native": {
         "described": "filled while the library loads",
         "by_verb": "filled while the library loads",
-        "CTX": "filled anew by each call (`root.open`)",
+        "dialect": "filled anew by each call (`root.open`)",
     },
     "doors.protocol.arguments": dict.fromkeys(("mark", "level", "has_refused"), "a script, which the store runs anew for each call"),
     "nouns.recurrence.series": {

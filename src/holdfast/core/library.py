@@ -116,6 +116,7 @@ AT_ONCE = frozenset(
         "nouns.setting": "settings",
         "verbs": "put pop complete heartbeat",
         "doors": "checks requests native_work native",
+        "doors.dialects": "native",
     }.items()
     for name in names.split()
 )

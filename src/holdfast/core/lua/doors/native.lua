@@ -4,10 +4,9 @@
 -- words; the rows turn the numeric ones into numbers and check the limits that
 -- hold for every caller. This file opens the root. It decides nothing else.
 local keys = require("base.keys")
-local order = require("base.order")
-local record = require("base.record")
 local root = require("base.root")
 local checks = require("doors.checks")
+local dialect = require("doors.dialects.native")
 local requests = require("doors.requests")
 local attached = require("doors.native_jobs")
 local console = require("doors.native_console")
@@ -18,11 +17,7 @@ local dependencies = require("doors.native_dependencies")
 local queues = require("doors.native_queues")
 local recurring = require("doors.native_recurring")
 local audit = require("nouns.operation.audit")
-local budget = require("nouns.lease.budget")
-local cancelled = require("nouns.job.cancelled")
-local completed = require("nouns.job.completed")
 local event = require("nouns.event.event")
-local index = require("nouns.job.index")
 local rollback = require("nouns.lease.rollback")
 local touched_jobs = require("nouns.job.touched_jobs")
 local dependents = require("nouns.dependency.dependents")
@@ -33,28 +28,7 @@ local work = require("doors.native_work")
 local workers = require("doors.native_workers")
 local info = require("verbs.info")
 
--- How much one native call may move, release, examine.
-local BOUNDS = {
-  due = 100, lost = 100, chores = 112, -- of a queue; and of a call in all, in lost leases and what takes as long
-  retell = false, released = 100, odd = 200, reply = 8388608, message = 16384,
-  links = 2048, settled = 512, rows = 600, slack = 64, ages = 64, tags = 200, history = 262144,
-  steps = 4, -- steps of the retention: as many jobs as a call can complete
-  tallies = true, labels = 64, -- these of a job
-  unit = 1, earliest = 0, weight = 1000, -- of recurring jobs: ms of a score, the first moment, how heavy in one call
-}
--- The `ctx` that verbs get: what a call works with. The first lines are the forms in which this
--- door keeps its data (a false one: it has no such thing), and how much one call may do; the
--- doors of the older protocols have others. The rest is filled in anew by every call: `keys` of the
--- root, `packed`, its fields, of which `settings` are unpacked when they are needed, `now` (ms),
--- `flags` of the root, `watched`: false, or the names whose change is published at the end,
--- `released`: how many jobs the call made ready for others, and `history`: false, or the limits of histories.
-local CTX = {
-  order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
-  budgets = budget, completed = completed, cancelled = cancelled, index = index,
-  omitted_lines = {}, application = "holdfast", keys = false, packed = false, settings = false,
-  now = 0, flags = 0, watched = false, released = 0, history = false,
-}
-checks.serve(CTX)
+checks.serve(dialect)
 local DRAINS, READS, ADDS = { "allow-oom" }, { "no-writes" }, {}
 
 -- A refusal leaves as it is; any other error keeps the place where it happened.
@@ -63,7 +37,7 @@ local function reply_of(ok, reply)
   if ok then return reply end
   local text = type(reply) == "table" and reply.err or reply
   if type(text) == "string" and text:sub(1, 3) == "HF_" then return { err = text } end
-  if CTX.keys then pcall(rollback.run, CTX) end
+  if dialect.keys then pcall(rollback.run, dialect) end
   error(reply)
 end
 
@@ -93,10 +67,10 @@ local function register_rows(rows)
     local run, changes = rows[i][4], rows[i][2][1] ~= READS[1]
     by_verb[rows[i][1]] = changes and run or nil
     register(rows[i][1], rows[i][2], rows[i][3], function(key, args)
-      CTX.keys = keys.of_root(key)
+      dialect.keys = keys.of_root(key)
       if touched_jobs.is_used then touched_jobs.begin() end
-      local reply = run(root.open(CTX, key), args)
-      if changes and CTX.flags > root.TEST then afterwards(CTX) end
+      local reply = run(root.open(dialect, key), args)
+      if changes and dialect.flags > root.TEST then afterwards(dialect) end
       return reply
     end)
   end

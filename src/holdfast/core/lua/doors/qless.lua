@@ -4,24 +4,15 @@
 --
 -- The root is reqless's, and the forms are. Clients of both kinds may share a database:
 -- they put, pop and settle each other's jobs.
-local order = require("base.order_wide")
-local record = require("base.record_wide")
-local bounds = require("doors.protocol.bounds")
 local script_call = require("doors.protocol.script_call")
 local commands = require("doors.protocol.commands")
 local views = require("doors.protocol.views")
 local put = require("doors.protocol.put")
 local lifecycle = require("doors.protocol.lifecycle")
-local dialect = require("doors.qless.dialect")
+local dialect = require("doors.dialects.protocol")
+local words = require("doors.dialects.qless")
 local events = require("doors.qless.events")
 local older = require("doors.qless.older")
-local completed = require("nouns.job.completed_wide")
-local history = require("nouns.job.history")
-local throttle_wide = require("nouns.throttle.throttle_wide")
-local worker = require("nouns.lease.worker")
-
--- No lines of this protocol's history: a retry is none, moving on to another queue is two.
-local OMITTED_LINES = { [history.RETRIED] = true, [history.ADVANCED] = true }
 
 -- Commands that have another name today, and nothing else.
 local TODAY = {
@@ -48,12 +39,4 @@ local function find(name)
   return older[name] or TODAY[name] and commands.find(TODAY[name])
 end
 
--- The `ctx` that verbs get; see doors/reqless.
-local CTX = {
-  order = order, record = record, bounds = bounds, events = events, throttles = throttle_wide, workers = worker,
-  budgets = false, completed = completed, cancelled = false, index = false, dialect = dialect,
-  omitted_lines = OMITTED_LINES, application = "qless", keys = false,
-  packed = false, settings = false, now = 0, flags = 0, watched = false, released = 0,
-}
-
-return script_call.run(CTX, find)
+return script_call.run(dialect.of(words, events, "qless"), find)

@@ -78,7 +78,7 @@ local function from_queue(ctx, queue, grant, want, mode)
   if length == 0 then length = heartbeat == queues.NEVER and root.heartbeat(ctx) or heartbeat end
   grant.ends, grant.length, grant.limited = now + length, length, flags > 0 and queues.is_limited(flags)
   grant.least, grant.throttled, grant.cut = grant.ends, 0, false
-  local reached, free = due <= now and grant.chores >= 1, true
+  local reached, free = due <= now and grant.upkeep >= 1, true
   if reached and want > 0 then got = grants.lost(ctx, queue, grant, want) end
   if got < want then
     local room, left = admission.room(ctx, queue, grant, limit, flags), want - got
@@ -129,7 +129,8 @@ end
 -- Returns how many were granted, and the ms until something is due (-1: never).
 function M.run(ctx, grant, want, args, first, last)
   local got, next_due, short = 0, queues.NEVER, nil
-  grant.spent, grant.max_spent, grant.chores, grant.granted = 0, ctx.bounds.odd, ctx.bounds.chores, root.granted(ctx)
+  grant.spent, grant.max_spent = 0, ctx.bounds.skipped
+  grant.upkeep, grant.granted = ctx.bounds.upkeep, root.granted(ctx)
   for i = first, last, 2 do
     local queue, mode = keys.of_queue(ctx, args[i]), tonumber(args[i + 1])
     if mode == M.FOUND and got >= want then break end

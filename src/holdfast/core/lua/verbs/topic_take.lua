@@ -10,7 +10,7 @@ local PIECE = 64 -- messages looked at at once
 -- full reply, too. Returns how many, and whether there may be more.
 local function take(ctx, topic, max, limit, each)
   local taken, size, odd, more = 0, 0, 0, true
-  while more and taken < limit and odd < ctx.bounds.odd and size < ctx.bounds.reply do
+  while more and taken < limit and odd < ctx.bounds.skipped and size < ctx.bounds.reply do
     local ids = topics.ready(topic, max, min(limit - taken, PIECE))
     more = #ids > 0
     for i = 1, #ids do

@@ -16,8 +16,9 @@
 -- parents there) are asked when they are popped.
 --
 -- The straight ways ask nothing: a plain job (`record.is_plain`) in a queue whose control record has no flags meets
--- no rule. These are `verbs.put`, which sees the bit LIMITED, and `nouns.lease.grant`, which sees `grant.straight`. So a rule
--- is about jobs with a flag, or about queues with one. What `explain` shows of the rules is in `verbs.surroundings`.
+-- no rule. These are `verbs.put`, which sees the bit LIMITED, and `nouns.lease.grant`, which sees `grant.straight`. So
+-- a rule is about jobs with a flag, or about queues with one. What `explain` shows of the rules is in
+-- `verbs.surroundings`.
 local record = require("base.record")
 local dependency = require("nouns.dependency.dependency")
 local expiry = require("nouns.lease.expiry")

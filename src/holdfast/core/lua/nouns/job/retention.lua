@@ -97,7 +97,7 @@ end
 function M.trim(ctx, length, added, jid)
   local age, most = root.history_kept(ctx)
   if jid and (age <= 0 or most <= 0) then drop_one(ctx, jid) end
-  local slack = most <= EXACT and 0 or ctx.bounds.slack
+  local slack = most <= EXACT and 0 or ctx.bounds.retention_slack
   local dropped = (length > most + slack or most <= 0) and by_count(ctx, length, most) or 0
   if length % ctx.bounds.ages < added or age <= 0 then
     by_age(ctx, age, left_of(ctx, dropped))

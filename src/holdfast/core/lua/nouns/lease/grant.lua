@@ -16,14 +16,14 @@ local PIECE = 512 -- jobs granted at once
 -- limit, of which `room` slots are free; `straight`: its plain jobs start without a question (see
 -- `admission.room`); `granted`: tokens are above that of any deleted job;
 -- `odd`: some token is not the time of the grant, which a replay has to know. What the call has
--- done: `spent`, jobs that take longer than others, up to `max_spent`; `chores`, the upkeep it may
+-- done: `spent`, jobs that take longer than others, up to `max_spent`; `upkeep`, what it may
 -- still do; `throttled`, jobs that were held back; `cut`: there may be more behind the last one.
 --
 -- All fields are named at once: a table that grows is made twice.
 function M.new(worker, lease_length, out, row)
   return {
     worker = worker, lease = lease_length, out = out, row = row, ends = 0, length = 0, least = 0, limited = false,
-    straight = false, room = 0, granted = 0, odd = false, spent = 0, max_spent = 0, chores = 0, throttled = 0,
+    straight = false, room = 0, granted = 0, odd = false, spent = 0, max_spent = 0, upkeep = 0, throttled = 0,
     cut = false,
   }
 end
@@ -103,8 +103,8 @@ end
 
 -- Jobs whose lease was lost go first, whatever their priority. They keep their slots.
 function M.lost(ctx, queue, grant, want)
-  local jids, records, lapsed, seen = loss.collect(ctx, queue, want, grant.chores)
-  grant.chores = grant.chores - seen
+  local jids, records, lapsed, seen = loss.collect(ctx, queue, want, grant.upkeep)
+  grant.upkeep = grant.upkeep - seen
   local n = 0
   for i = 1, #jids do
     ctx.throttles.keep(records[i], grant)

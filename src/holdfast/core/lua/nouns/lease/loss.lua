@@ -60,7 +60,7 @@ function M.collect(ctx, queue, want, most)
       call("ZADD", queue.leases, ctx.now + grace, jid)
     elseif #jids < want or admission.is_last_loss(ctx, queue, jid, r) then
       -- Without grace, that protocol reports a loss again.
-      local unreported = not record.has(r.flags, NOTICED) or ctx.bounds.retell and grace <= 0
+      local unreported = not record.has(r.flags, NOTICED) or ctx.bounds.repeats_loss and grace <= 0
       if unreported then M.notice(ctx, queue, jid, r) end
       if redeliver(ctx, queue, jid, r) then
         local n = #jids + 1

@@ -14,11 +14,11 @@ local function first_of(set) return tonumber(call("ZRANGE", set, 0, 0, "WITHSCOR
 function M.bring(ctx, queue, grant, want, room)
   local free, bound = not room or room >= 1, ctx.bounds.due
   if free and first_of(queue.recurring) then
-    grant.chores = grant.chores - occurrences.run(ctx, queue, bound and min(bound, floor(grant.chores)) or want)
+    grant.upkeep = grant.upkeep - occurrences.run(ctx, queue, bound and min(bound, floor(grant.upkeep)) or want)
   end
   local most = free and want or 0
-  if bound then most = min(bound, floor(grant.chores / PROMOTED)) end
-  grant.chores = grant.chores - PROMOTED * timer.promote(ctx, queue, most)
+  if bound then most = min(bound, floor(grant.upkeep / PROMOTED)) end
+  grant.upkeep = grant.upkeep - PROMOTED * timer.promote(ctx, queue, most)
   return free
 end
 

@@ -17,7 +17,7 @@ local FINE, COARSE = 180, 1008 -- lines
 local LINE, WAITING = "<I4I6I6I6I6I6I6I6I6", "<I6" -- lines of before 0.3 end without the last number
 local TOTALS = 1 + 4 -- where they begin
 local PIECE = 128 -- queues that one call looks at
-local NOTED, CLOSED = 2, 12 -- what a line, and closing a day with its first sample, take of a pop's chores
+local NOTED, CLOSED = 2, 12 -- what a line, and closing a day with its first sample, take of a pop's upkeep
 
 -- Put, popped, completed, failed, retried, lost, timed out and cancelled since the queue
 -- was first used.
@@ -86,15 +86,15 @@ function M.continue(ctx)
   end
 end
 
--- The same for a pop, which has `chores` left. Returns whether it may continue with this
+-- The same for a pop, which has `upkeep` left. Returns whether it may continue with this
 -- queue: its next sample may be the first of a day.
 function M.keep(ctx, queue, grant)
-  if grant.chores < NOTED then return false end
+  if grant.upkeep < NOTED then return false end
   M.note(ctx, queue)
-  grant.chores = grant.chores - NOTED
+  grant.upkeep = grant.upkeep - NOTED
   local today, day = floor(ctx.now / root.DAY), queue.day
   if day ~= today then day = tally.read(queue).day end -- not known here
-  if day > 0 and day < today then grant.chores = grant.chores - CLOSED end
+  if day > 0 and day < today then grant.upkeep = grant.upkeep - CLOSED end
   return true
 end
 

@@ -1,7 +1,6 @@
--- dialect: the words of this protocol where a related one has others.
+-- reqless: the words of this protocol where a related one has others.
 --
--- Constants only, read as `ctx.dialect`; a door with other words brings a file of the same
--- names. What is not here does not hold.
+-- Constants only, read as `ctx.dialect`; `qless` has the same names. What is not here does not hold.
 local M = {}
 
 M.put_queue = "queue" -- the key under which a line of history names the queue of a put

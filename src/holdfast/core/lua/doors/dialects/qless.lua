@@ -1,4 +1,4 @@
--- dialect: the words of qless where reqless has others.
+-- qless: the words of that protocol where reqless has others.
 local M = {}
 
 M.put_queue = "q"
