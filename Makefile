@@ -85,9 +85,10 @@ bench: $(READY) ## measure (ARGS=… for the benchmarks)
 bench-web: $(READY) ## measure the web UI over a million jobs (ARGS=--quick: a tenth of them)
 	@HOLDFAST_DIR="$(CURDIR)/.holdfast/bench" $(BIN)/python -m benchmarks web $(ARGS)
 
-docs: $(READY) ## write the reference pages, and the bounds of the core
+docs: $(READY) ## write the reference pages, and the bounds and the layout of the core
 	$(BIN)/python docs/generators/reference.py docs/reference
 	$(BIN)/python -c 'from holdfast.bounds import in_lua; print(in_lua(), end="")' > src/holdfast/core/lua/base/bounds.lua
+	$(BIN)/python -c 'from holdfast.models.layout import in_lua; print(in_lua(), end="")' > src/holdfast/core/lua/base/layout.lua
 
 clean: ## end the stores of these tasks and remove everything they made
 	-@for store in .holdfast/*/; do \

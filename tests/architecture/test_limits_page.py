@@ -10,6 +10,7 @@ from holdfast.client.jobs import attributes, dependencies
 from holdfast.code import failure
 from holdfast.commands import options
 from holdfast.console import filters
+from holdfast.models import layout
 from holdfast.worker import settings as worker_checks
 from holdfast.worker.queues import route
 
@@ -47,3 +48,8 @@ def test_the_page_of_limits_has_the_number_of_the_code(row: str, limit: int) -> 
 def test_the_core_has_the_bounds_of_the_code() -> None:
     """`make docs` writes the file."""
     assert (LUA / "base" / "bounds.lua").read_text() == bounds.in_lua()
+
+
+def test_the_core_packs_jobs_in_the_layout_that_searches_read() -> None:
+    """`make docs` writes this file, too."""
+    assert (LUA / "base" / "layout.lua").read_text() == layout.in_lua()

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.models import text, texts
 from holdfast.models.job import TRACKED
+from holdfast.models.layout import FLAGS, HEAD, RUN, SHORT, STATES, fixed_part
 
 
 class JobRow(msgspec.Struct, frozen=True, gc=False):
@@ -42,30 +43,16 @@ class JobRow(msgspec.Struct, frozen=True, gc=False):
     data: bytes = b""
 
 
-_STATES: Final = (
-    "",
-    "waiting",
-    "running",
-    "complete",
-    "failed",
-    "scheduled",
-    "depends",
-    "throttled",
-    "stalled",
-)
+_STATES: Final = ("", *STATES)
 _TIMED: Final = ("running", "stalled", "scheduled")
 """The sets whose score is when a job is due, or when its lease ends."""
 _STATE_OF: Final = {"completed": "complete", "group": "failed"}
 _DUE: Final = b"due:"
 """What the score of a due job in the waiting set begins with."""
-_SHORT: Final = 64
-_SPILLED: Final = 32
+_SPILLED: Final = FLAGS["SPILLED"]
 _OVER: Final = (3, 4)  # complete, failed
-# State, flags, priority, attempts, retries, remaining, losses, created (six bytes in two parts), length of the queue's
-# name; then come, each name behind its length, queue, klass, and of a job that was popped, times and worker. In
-# core/lua/base/record.lua this is the native form.
-_HEAD: Final = struct.Struct("<BHhHhhBIHB")
-_RUN: Final = struct.Struct("<IHIHB")
+_HEAD: Final = fixed_part(HEAD)
+_RUN: Final = fixed_part(RUN)
 _TIME: Final = 6
 _WIDTH: Final = 6
 _unpack = msgspec.msgpack.Decoder().decode
@@ -76,8 +63,8 @@ def _run_of(record: bytes, at: int, code: int) -> tuple[int, int, bytes, int]:
     run: tuple[int, ...] = _RUN.unpack_from(record, at)
     low, high, last, last_high, length = run
     end = at + _RUN.size + length
-    ended = last + (last_high << 32) if code % _SHORT in _OVER else 0
-    return low + (high << 32), ended, record[end - length : end], end if code > _SHORT else end + _TIME
+    ended = last + (last_high << 32) if code % SHORT in _OVER else 0
+    return low + (high << 32), ended, record[end - length : end], end if code > SHORT else end + _TIME
 
 
 def _row(
@@ -90,7 +77,7 @@ def _row(
     klass_at = _HEAD.size + length + 1
     end = klass_at + record[klass_at - 1]
     queue, klass = record[_HEAD.size : klass_at - 1], record[klass_at:end]
-    if code < _SHORT:
+    if code < SHORT:
         queued, end = int.from_bytes(record[end : end + _TIME], "little"), end + _TIME
     popped, ended, worker, end = _run_of(record, end, code) if attempts else (0, 0, b"", end)
     data, tags, group, message, failed = more
@@ -98,7 +85,7 @@ def _row(
         jid.decode("utf-8", "replace"),
         klass.decode("utf-8", "replace"),
         queue.decode("utf-8", "replace"),
-        state or _STATES[code % _SHORT],
+        state or _STATES[code % SHORT],
         priority,
         retries,
         remaining,

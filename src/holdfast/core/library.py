@@ -106,7 +106,7 @@ PREFIX = "hf1_"
 AT_ONCE = frozenset(
     f"{folder}.{name}"
     for folder, names in {
-        "base": "bounds refuse bits keys order record root text batch",
+        "base": "bounds layout refuse bits keys order record root text batch",
         "nouns.job": "job state touched_jobs admission ending retention completed index",
         "nouns.queue": "queue stats days minutes tally due",
         "nouns.lease": "lease grant loss replay timer worker",

@@ -1,10 +1,11 @@
 """The facts of one job: its attributes, failure, history and progress."""
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
 import msgspec
+
+from holdfast.models.layout import FLAGS, GRANTED, fixed_part
 
 Reply = Any
 """A reply of the store, or a part of one: text, a number, None, or a list of these. Only `from_row` and `read` take one."""
@@ -20,17 +21,14 @@ def texts(values: Sequence[object]) -> tuple[str, ...]:
     return tuple([text(value) for value in values])
 
 
-# Lease end, lease length, token, priority, attempts, retries, remaining, losses, created, queued, flags; behind
-# them the queue and the klass, each with its length in a byte before it.
-_FACTS = struct.Struct("<dddhHhhBddH")
-_QUEUE_AT = _FACTS.size
+_FACTS = fixed_part(GRANTED)
 
-# Flags of a record: what a popped job has, but its row leaves out. base/record.lua names all flags.
-TRACKED: Final = 1
-EXTRA: Final = 2
-DEPENDENTS: Final = 4
-HISTORY: Final = 128
-BUDGETED: Final = 8192
+# Flags of a record: what a popped job has, but its row leaves out.
+TRACKED: Final = FLAGS["TRACKED"]
+EXTRA: Final = FLAGS["EXTRA"]
+DEPENDENTS: Final = FLAGS["DEPENDENTS"]
+HISTORY: Final = FLAGS["HISTORY"]
+BUDGETED: Final = FLAGS["BUDGETED"]
 
 _USUAL_LOSSES: Final = 3
 
@@ -165,14 +163,14 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
     def from_row(cls, row: Sequence[Reply], worker: str) -> "JobFacts":
         """Read a row of `pop`: jid, facts, data, extras."""
         jid, facts, data, extras = row
-        end, lease, token, priority, attempts, retries, remaining, losses, created, queued, flags = (
+        end, lease, token, priority, attempts, retries, remaining, losses, created, queued, flags, length = (
             _FACTS.unpack_from(facts)
         )
-        klass_at = _QUEUE_AT + 1 + facts[_QUEUE_AT]
+        klass_at = _FACTS.size + length
         facts_of_row = cls(
             jid.decode(),
             facts[klass_at + 1 :].decode(),
-            facts[_QUEUE_AT + 1 : klass_at].decode(),
+            facts[_FACTS.size : klass_at].decode(),
             data,
             int(token),
             worker,

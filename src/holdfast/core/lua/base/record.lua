@@ -1,4 +1,4 @@
--- record: one string a job, a packed header and the body behind it. The other form,
+-- record: one string a job, a packed header (`layout`) and the body behind it. The other form,
 -- for roots whose callers bring the time, is `record_wide`.
 --
 -- The second part (token, popped, ended, worker) is absent in a job that was
@@ -7,22 +7,16 @@
 -- lives `queued` is `created` and the token is the time of the pop: then both are
 -- left out, and the state is raised by 64 (the short form).
 local bits = require("base.bits")
+local layout = require("base.layout")
 local order = require("base.order")
 local M = {}
 
-local HEAD = "<BHhHhhBI6Bc0Bc0I6"
-local TAIL = "<I6I6Bc0I6"
-local SHORT_HEAD = "<BHhHhhBI6Bc0Bc0"
-local SHORT_TAIL = "<I6I6Bc0"
-local SHORT_WHOLE = "<BHhHhhBI6Bc0Bc0I6I6Bc0c0"
-local SHORT = 64
-local FACTS = "<dddhHhhBddHBc0Bc0"
+local HEAD, TAIL, FACTS = layout.HEAD, layout.TAIL, layout.FACTS
+local SHORT, SHORT_HEAD, SHORT_TAIL, SHORT_WHOLE =
+  layout.SHORT, layout.SHORT_HEAD, layout.SHORT_TAIL, layout.SHORT_WHOLE
 local WAITING, RUNNING, COMPLETE = SHORT + 1, SHORT + 2, SHORT + 3
 
-M.FLAG = {
-  TRACKED = 1, EXTRA = 2, DEPENDENTS = 4, THROTTLED = 8, TAGGED = 16, SPILLED = 32, NOTICED = 64, HISTORY = 128,
-  AWAITED = 256, NAMED = 512, OPTIONS = 1024, DEPENDING = 2048, EXPIRING = 4096, BUDGETED = 8192,
-}
+M.FLAG = layout.FLAG
 -- The flag of a job with budgets of its own implies no further keys: such a job may be a plain one.
 local BUDGETED = M.FLAG.BUDGETED
 function M.is_plain(flags) return flags == 0 or flags == BUDGETED end

@@ -1,9 +1,10 @@
 -- state: what a job can be, and which moves between them are lawful.
+local layout = require("base.layout")
 local M = {}
 
 M.WAITING, M.RUNNING, M.COMPLETE, M.FAILED, M.SCHEDULED, M.DEPENDS, M.THROTTLED, M.STALLED = 1, 2, 3, 4, 5, 6, 7, 8
 
-M.NAME = { "waiting", "running", "complete", "failed", "scheduled", "depends", "throttled", "stalled" }
+M.NAME = layout.STATES
 
 -- The states that may follow each, one letter for each of the eight. Put and move may
 -- take a job from anywhere, so 1, 5, 6 and 7 are open to every state; the rest is the life
