@@ -51,7 +51,7 @@ MISTAKES = [
     Mistake("advancing does not renew the retries", "r.queue, r.queued, r.remaining, r.losses = next_queue.name, ctx.now, r.retries, 0", "r.queue, r.queued = next_queue.name, ctx.now"),
     Mistake("a failed job stays in its group", 'call("ZREM", key, ...) >= 1 and call("EXISTS", key) == 0', 'call("EXISTS", key) == 0'),
     Mistake("a completed job can be cancelled", "r and r.state ~= state.COMPLETE and r or nil", "r or nil"),
-    Mistake("a job that is put again is still listed as complete", "    ctx.completed.take_out(ctx, jid)\n", "\n"),
+    Mistake("a job that is put again is still listed as complete", "    ctx.completed.remove(ctx, jid)\n", "\n"),
     Mistake("a wait counts from the put, however often it was popped", "return r.ended > since and r.ended or since", "return r.queued"),
     Mistake("the wait of a retried job counts from its last pop", "return r.ended > since and r.ended or since", "return since"),
     Mistake("the wait of a delayed retry counts from when a worker looked", "ctx.record.ready(r, since and since[i] or ctx.now)", "ctx.record.ready(r, ctx.now)"),

@@ -71,6 +71,6 @@ WRONG_LINES = [
     WrongLine("a lost lock is not counted", "nouns.lease.loss", '  stats.count(ctx, queue, "retries")\n', ""),
     WrongLine("a lost lock has no grace", "nouns.lease.loss", "NOTICED) and grace > 0 then", "NOTICED) and grace > 10000 then"),
     WrongLine("a completed job keeps its failure", "nouns.job.ending", "  failure.clear(ctx, jid, r)\n", ""),
-    WrongLine("a release lets one too many go", "nouns.throttle.throttle_wide", '  return most - call("ZCARD", ctx.keys.holders .. id)',
+    WrongLine("a release lets one too many go", "nouns.throttle.throttle_reqless", '  return most - call("ZCARD", ctx.keys.holders .. id)',
               '  return most + 1 - call("ZCARD", ctx.keys.holders .. id)'),
 ]  # fmt: skip

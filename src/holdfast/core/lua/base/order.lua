@@ -1,5 +1,5 @@
 -- order: who is next. The other form, for roots whose callers bring the time, is
--- `order_wide`; nouns use the one that `ctx` holds and never ask which.
+-- `order_reqless`; nouns use the one that `ctx` holds and never ask which.
 --
 -- score = sequence - priority * 2^40, member = jid. Doubles are exact to
 -- 2^53, so priorities within +-4095 and 5.5e11 jobs per queue are exact. A score

@@ -1,5 +1,5 @@
 -- record: one string a job, a packed header (`layout`) and the body behind it. The other form,
--- for roots whose callers bring the time, is `record_wide`.
+-- for roots whose callers bring the time, is `record_reqless`.
 --
 -- The second part (token, popped, ended, worker) is absent in a job that was
 -- never popped, that is, while `attempts` is 0. `ended` holds the job's sequence

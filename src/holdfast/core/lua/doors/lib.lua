@@ -5,16 +5,16 @@
 -- languages share. It is opened when something is first asked.
 local keys = require("base.keys")
 local order = require("base.order")
-local order_wide = require("base.order_wide")
+local order_reqless = require("base.order_reqless")
 local record = require("base.record")
-local record_wide = require("base.record_wide")
+local record_reqless = require("base.record_reqless")
 local root = require("base.root")
 local root_timed = require("base.root_timed")
 local dialect = require("doors.dialects.reqless")
 local job_text = require("doors.protocol.job_text")
 local arguments = require("doors.protocol.arguments")
 local config = require("nouns.setting.config")
-local throttle_wide = require("nouns.throttle.throttle_wide")
+local throttle_reqless = require("nouns.throttle.throttle_reqless")
 local job = require("nouns.job.job")
 local throttle = require("nouns.throttle.throttle")
 
@@ -27,8 +27,8 @@ end
 
 local function shared()
   return root_timed.open({
-    keys = keys.shared(), order = order_wide, record = record_wide, throttles = throttle_wide, dialect = dialect,
-    application = "reqless",
+    keys = keys.shared(), order = order_reqless, record = record_reqless, throttles = throttle_reqless,
+    dialect = dialect, application = "reqless",
   }, keys.SHARED, root.store_time())
 end
 

@@ -133,9 +133,9 @@ return {
   end },
   { "release", DRAINS, "line number how cause group (worker jid token)...", requests.row(function(ctx, args)
     local how, cause = args[3], text(args, 4, "cause", checks.SHORT)
-    local give_back = release.HOW[how] or bad("how is preempted, crashed, lost, timed-out or unknown")
+    local release_one = release.HOW[how] or bad("how is preempted, crashed, lost, timed-out or unknown")
     local group = (how == "unknown" and name or optional)(args, 5, "group")
-    return release.run(ctx, give_back, cause, group, args, 6, groups(args, 6, release.WIDTH, MOST_HEAVY))
+    return release.run(ctx, release_one, cause, group, args, 6, groups(args, 6, release.WIDTH, MOST_HEAVY))
   end) },
   { "cancel", DRAINS, "line number jid...", requests.row(function(ctx, args)
     return cancel.run(ctx, args, 3, names(args, 3, "jid"))

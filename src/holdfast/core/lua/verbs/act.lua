@@ -67,7 +67,7 @@ local function fail(ctx, jid, r, name, who)
   if not noted then refuse.call("WRONG_STATE", jid .. " did not fail, or ran since it was put to work again") end
   local from, queue = r.queue, keys.of_queue(ctx, name ~= "" and name or r.queue)
   queues.know(ctx, queue)
-  job.withdraw(ctx, jid, r)
+  job.remove(ctx, jid, r)
   r.queue = queue.name
   history.add(ctx, jid, r, history.FAILED, noted[1])
   ending.fail_again(ctx, queue, jid, r, noted)
@@ -114,7 +114,7 @@ end
 -- A delayed job starts now.
 local function run(ctx, jid, r)
   check_state(jid, r, state.SCHEDULED)
-  job.withdraw(ctx, jid, r)
+  job.remove(ctx, jid, r)
   job.make_many_ready(ctx, keys.of_queue(ctx, r.queue), { jid }, { r })
   return ""
 end
@@ -122,7 +122,7 @@ end
 -- A job that waits starts in that many ms.
 local function delay(ctx, jid, r, length)
   check_state(jid, r, state.WAITING, state.SCHEDULED, state.STALLED)
-  job.withdraw(ctx, jid, r)
+  job.remove(ctx, jid, r)
   job.place(ctx, keys.of_queue(ctx, r.queue), jid, r, tonumber(length))
   job.write(ctx, jid, r)
   return ""

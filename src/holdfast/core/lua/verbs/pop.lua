@@ -16,7 +16,7 @@ local M = {}
 
 -- How the caller will wait; FOUND: it asked the index which queues to pop from.
 M.WILL_WAIT, M.WOKEN, M.FOUND = 1, 2, 3
-local SOON = 5000 -- ms: what is due later is found by an idle worker's next look
+local DUE_SOON_MS = 5000 -- ms: what is due later is found by an idle worker's next look
 local PIECE = 512 -- jobs granted at once
 local SPARE = 16 -- jobs looked at beyond those wanted
 
@@ -59,7 +59,7 @@ local function grant_ready(ctx, queue, grant, want)
 end
 
 -- Whether a worker that was idle and is busy now must hand on its timer.
-local function is_soon(ctx, due) return due < ctx.now + SOON end
+local function is_soon(ctx, due) return due < ctx.now + DUE_SOON_MS end
 
 -- Pops from one queue. Returns how many were granted, and the queue's due time.
 local function from_queue(ctx, queue, grant, want, mode)

@@ -138,7 +138,7 @@ function M.run(ctx, mode, name, priority, retries, delay, args, first, last, los
         return added
       end
     end
-    if straight then queues.give_back(queue, count) end -- each takes its own, or is refused
+    if straight then queues.return_sequence(queue, count) end -- each takes its own, or is refused
   end
   local target = new_target(queue, priority, retries, delay, losses, limited)
   return add(ctx, target, mode, jobs_of(args, first, last), limited or delay > 0 or losses)

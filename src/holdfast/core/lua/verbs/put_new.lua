@@ -152,7 +152,7 @@ local function finish(ctx, target, jobs, rs, plan, position, taken)
   local queue, last = target.queue, position
   for i = 1, #jobs do last = place(ctx, target, jobs[i].jid, rs[i], plan, last) end
   local ready = last - position
-  if ready < taken then queues.give_back(queue, taken - ready) end
+  if ready < taken then queues.return_sequence(queue, taken - ready) end
   call("MSET", unpack_(packed(ctx, target, jobs, rs)))
   local done, problem = pcall(write, ctx, target, jobs, rs, plan)
   if not done then undo(ctx, jobs, problem) end
@@ -172,7 +172,7 @@ function M.run(ctx, target, jobs)
   local taken = needed(target, rs)
   target.first, target.idle, target.limited = queues.enter(ctx, queue, taken)
   if target.limited and not look_at_limit(ctx, queue, plan) then
-    if taken > 0 then queues.give_back(queue, taken) end
+    if taken > 0 then queues.return_sequence(queue, taken) end
     return nil
   end
   return finish(ctx, target, jobs, rs, plan, target.first, taken)

@@ -114,7 +114,7 @@ function M.run(ctx, target, mode, jid, klass, body, opts)
   -- After all that may be refused, but for a queue that holds as many jobs as it may.
   if wanted and target.limited == nil then enter(ctx, target, r, opts) end
   refused = wanted and target.is_put and target.limited and queue_bounds.refusal(target, jid, r)
-  if refused and target.first then queues.give_back(target.queue, 1) end
+  if refused and target.first then queues.return_sequence(target.queue, 1) end
   if refused then return refused end
   if not r then return put_fresh(ctx, target, jid, klass, body, opts) end
   if MOVES[mode] then

@@ -84,16 +84,16 @@ M.HOW = {
   unknown = not_known,
 }
 
--- `args[first … last]` are (worker, jid, token); those that are not held are left alone. `give_back`
+-- `args[first … last]` are (worker, jid, token); those that are not held are left alone. `release_one`
 -- is `expire` or one of HOW, `cause` what is known of it, `group` the one in which an unknown job
 -- fails. Returns how many leases were given back.
-function M.run(ctx, give_back, cause, group, args, first, last)
+function M.run(ctx, release_one, cause, group, args, first, last)
   local count = 0
   for i = first, last, M.WIDTH do
     local jid = args[i + 1]
     local r = lease.held(ctx, args[i], jid, tonumber(args[i + 2]))
     if r then
-      give_back(ctx, jid, r, cause, group)
+      release_one(ctx, jid, r, cause, group)
       count = count + 1
     end
   end

@@ -32,7 +32,7 @@ function M.release(ctx, name, how, when, args, first, last)
   for i = first, last, 2 do
     local id, ends = args[i], topics.reserved_until(topic, args[i], tonumber(args[i + 1]))
     if ends and how == "done" then topics.remove(topic, id, topic.reserved) end
-    if ends and how ~= "done" then topics.give_back(topic, id, ready) end
+    if ends and how ~= "done" then topics.release(topic, id, ready) end
     released[#released + 1], count = ends and 1 or 0, ends and count + 1 or count
   end
   if count == 0 then return released end

@@ -1,11 +1,11 @@
 -- protocol: the dialect of the older protocols; see `native` for what the names mean.
 --
 -- A call of that protocol moves, releases and looks at as much as it is asked to.
-local order = require("base.order_wide")
-local record = require("base.record_wide")
-local completed = require("nouns.job.completed_wide")
+local order = require("base.order_reqless")
+local record = require("base.record_reqless")
+local completed = require("nouns.job.completed_reqless")
 local history = require("nouns.job.history")
-local throttle_wide = require("nouns.throttle.throttle_wide")
+local throttle_reqless = require("nouns.throttle.throttle_reqless")
 local worker = require("nouns.lease.worker")
 local M = {}
 
@@ -23,7 +23,7 @@ local OMITTED_LINES = { [history.RETRIED] = true, [history.ADVANCED] = true }
 -- The dialect of one of them, with its words, its events, and the application that settings belong to.
 function M.of(words, events, application)
   return {
-    order = order, record = record, bounds = BOUNDS, events = events, throttles = throttle_wide, workers = worker,
+    order = order, record = record, bounds = BOUNDS, events = events, throttles = throttle_reqless, workers = worker,
     budgets = false, completed = completed, cancelled = false, index = false, dialect = words,
     omitted_lines = OMITTED_LINES, application = application, keys = false, packed = false, settings = false,
     now = 0, flags = 0, watched = false, released = 0, history = false,

@@ -29,7 +29,7 @@ local state = require("nouns.job.state")
 local M = {}
 
 local EXPIRING = record.FLAG.EXPIRING
-local LATE = 2 -- a job that came too late takes twice as long as one that is granted
+local EXPIRED_WEIGHT = 2 -- a job that came too late takes twice as long as one that is granted
 local has = record.has
 local NONE = {}
 
@@ -60,7 +60,7 @@ end
 -- last, because this takes their slots.
 function M.at_grant(ctx, queue, jid, r, grant)
   if has(r.flags, EXPIRING) and expiry.is_over(ctx, jid, r) then
-    grant.spent = grant.spent + LATE
+    grant.spent = grant.spent + EXPIRED_WEIGHT
     expiry.fail(ctx, queue, jid, r)
     return state.FAILED
   end

@@ -1,5 +1,5 @@
 -- completed: the list of completed jobs over all queues, oldest first. `ctx.completed` is
--- this file, or `completed_wide`.
+-- this file, or `completed_reqless`.
 local record = require("base.record")
 local refuse = require("base.refuse")
 local job = require("nouns.job.job")
@@ -61,7 +61,7 @@ end
 function M.drop(ctx, count) call("LPOP", ctx.keys.completed, count) end
 
 -- Takes a job that is put again out of the list; it is usually near its new end.
-function M.take_out(ctx, jid)
+function M.remove(ctx, jid)
   if call("LREM", ctx.keys.completed, -1, jid) == 0 then call("LREM", ctx.keys.completed, -1, MARK .. jid) end
 end
 

@@ -43,7 +43,7 @@ function M.complete(ctx, jid, r, data)
   state.move(r, state.COMPLETE)
   r.ended, r.remaining = ctx.now, r.retries
   r.flags = record.without(r.flags, FLAG.NOTICED)
-  lease.let_go(ctx, queue, jid, r)
+  lease.remove(ctx, queue, jid, r)
   if has(r.flags, FLAG.HISTORY) then history.note(ctx, jid, r, history.DONE, queue.name) end
   failure.clear(ctx, jid, r)
   job.set_body(ctx, jid, r, data)

@@ -16,7 +16,7 @@ local M = {}
 local INDEXED, NEVER = queues.INDEXED, queues.NEVER
 local MOST_FLEETS = 256 -- woken by one call; more of them look by themselves
 local TOKEN_KEPT = 3600 -- seconds that a token lies in the wake key of a fleet without workers
-local SOON = 5000 -- ms: what is due later is found by an idle worker's next look
+local DUE_SOON_MS = 5000 -- ms: what is due later is found by an idle worker's next look
 
 -- A command on a key of the index. If that holds something that is none of it, it goes, and all known queues are
 -- looked through again.
@@ -140,7 +140,7 @@ function M.wait(ctx, fleet) run(ctx, "ZADD", ctx.keys.fleets, ctx.now, fleet) en
 
 -- Somebody of the fleet was woken and can take no more: wakes another one, if there is something.
 function M.hand_on(ctx, fleet)
-  local due = run(ctx, "ZRANGE", ctx.keys.timer, "-inf", ctx.now + SOON, "BYSCORE", "LIMIT", 0, 1)
+  local due = run(ctx, "ZRANGE", ctx.keys.timer, "-inf", ctx.now + DUE_SOON_MS, "BYSCORE", "LIMIT", 0, 1)
   if not due[1] and call("EXISTS", ctx.keys.ready) == 0 then return end
   if run(ctx, "ZSCORE", ctx.keys.fleets, fleet) then wake(ctx, fleet) end
 end

@@ -66,7 +66,7 @@ local FROM = {
 
 -- Takes the job out of the set that its state names (others:
 -- `lease.evict`).
-function M.withdraw(ctx, jid, r)
+function M.remove(ctx, jid, r)
   local queue = keys.of_queue(ctx, r.queue)
   local place = FROM[r.state]
   if place == "waiting" then
@@ -74,7 +74,7 @@ function M.withdraw(ctx, jid, r)
   elseif place then
     call("ZREM", queue[place], jid)
   elseif r.state == state.THROTTLED then
-    ctx.throttles.withdraw(ctx, queue, jid, r)
+    ctx.throttles.remove(ctx, queue, jid, r)
     call("ZREM", queue.waiting, ctx.order.member(r, jid))
     state.move(r, state.WAITING) -- so that its history shows if it is held back again
   end

@@ -15,7 +15,7 @@ function M.settle(ctx, target, jid, r)
   if reason == state.DEPENDS then
     dependency.hold_back(ctx, queue, jid, r, delay)
   elseif reason == state.THROTTLED then
-    if target.first then queues.give_back(queue, 1) end
+    if target.first then queues.return_sequence(queue, 1) end
     ctx.throttles.hold_back(ctx, queue, jid, r, full)
   elseif reason == state.SCHEDULED then
     job.place(ctx, queue, jid, r, delay)

@@ -81,7 +81,7 @@ local function left_of(ctx, dropped) return ctx.bounds.steps - math.ceil(dropped
 
 -- One that is not kept at all goes at once, whatever else there is to drop.
 local function drop_one(ctx, jid)
-  delete(ctx, { ctx.completed.entry(jid, true) }, function() ctx.completed.take_out(ctx, jid) end)
+  delete(ctx, { ctx.completed.entry(jid, true) }, function() ctx.completed.remove(ctx, jid) end)
 end
 
 -- The age of a short list, where the bound does not ask for it anyway. The oldest end that

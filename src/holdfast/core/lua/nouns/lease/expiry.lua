@@ -20,7 +20,7 @@ end
 -- A job that waits, and is in no set any more, fails. Writes the record.
 function M.fail(ctx, queue, jid, r)
   r.flags = record.without(r.flags, EXPIRING)
-  if r.state == state.THROTTLED then ctx.throttles.withdraw(ctx, queue, jid, r) end -- it was let go: another may
+  if r.state == state.THROTTLED then ctx.throttles.remove(ctx, queue, jid, r) end -- it was let go: another may
   ending.fail_unreported(ctx, queue, jid, r, "expired-" .. queue.name, MESSAGE, "")
 end
 

@@ -35,7 +35,7 @@ local names, sets, leases, waits = {}, {}, {}, {}
 -- Makes one ready job a running one and appends its row. Returns the new record, the
 -- time its wait is counted from, and the end of its lease unless it is that of the others;
 -- nil if there is no such job, or if it was held back, or is too late.
-local function hand_out(ctx, queue, grant, jid, score, bytes)
+local function grant_one(ctx, queue, grant, jid, score, bytes)
   if not bytes then return nil end
   if grant.straight then
     local new, facts, body, since = ctx.record.grant(bytes, score, ctx.now, grant.worker, grant.ends, grant.length)
@@ -55,7 +55,7 @@ end
 -- One ready job. Returns 1, or 0 if there is no such job.
 function M.one(ctx, queue, grant, jid, score)
   local key = ctx.keys.job .. jid
-  local new, since, ends = hand_out(ctx, queue, grant, jid, score, call("GET", key))
+  local new, since, ends = grant_one(ctx, queue, grant, jid, score, call("GET", key))
   if not new then return 0 end
   call("ZADD", queue.leases, ends or grant.ends, jid) -- the record last: see `put_right`
   call("SET", key, new)
@@ -87,7 +87,7 @@ function M.many(ctx, queue, grant, ready)
       call("ZADD", queue.waiting, ready[2 * i], ready[2 * i - 1])
     else
       local jid = jid_of(ready[2 * i - 1])
-      local new, since, own = hand_out(ctx, queue, grant, jid, ready[2 * i], found[i])
+      local new, since, own = grant_one(ctx, queue, grant, jid, ready[2 * i], found[i])
       if new then
         n = n + 1
         sets[2 * n - 1], sets[2 * n] = names[i], new

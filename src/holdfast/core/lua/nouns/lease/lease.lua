@@ -30,13 +30,13 @@ end
 -- Ends a lease with an outcome.
 function M.release(ctx, jid, r)
   local queue = keys.of_queue(ctx, r.queue)
-  M.let_go(ctx, queue, jid, r)
+  M.remove(ctx, queue, jid, r)
   r.flags = record.without(r.flags, NOTICED)
   return queue
 end
 
 -- The lease and the slots go; the record is the caller's business.
-function M.let_go(ctx, queue, jid, r)
+function M.remove(ctx, queue, jid, r)
   call("ZREM", queue.leases, jid) -- before the throttle counts its slots
   if ctx.workers then ctx.workers.drop(ctx, r.worker, jid) end
   ctx.throttles.release(ctx, queue, jid, r)
@@ -49,9 +49,9 @@ function M.evict(ctx, jid, r)
   elseif r.state == state.FAILED then
     failure.remove(ctx, jid, r)
   elseif r.state == state.COMPLETE then
-    ctx.completed.take_out(ctx, jid)
+    ctx.completed.remove(ctx, jid)
   else
-    job.withdraw(ctx, jid, r)
+    job.remove(ctx, jid, r)
   end
 end
 

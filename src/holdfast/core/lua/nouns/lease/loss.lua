@@ -29,7 +29,7 @@ end
 
 -- A job whose lease was lost fails, for nothing is left to pay with.
 function M.fail(ctx, queue, jid, r, group, message)
-  lease.let_go(ctx, queue, jid, r)
+  lease.remove(ctx, queue, jid, r)
   ending.fail_unreported(ctx, queue, jid, r, group, message, r.worker)
 end
 

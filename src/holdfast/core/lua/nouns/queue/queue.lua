@@ -63,7 +63,7 @@ function M.enter(ctx, queue, count, hidden)
 end
 
 -- Numbers that `enter` took last are not used after all.
-function M.give_back(queue, count) call("DECRBY", queue.sequence, count) end
+function M.return_sequence(queue, count) call("DECRBY", queue.sequence, count) end
 
 -- Makes sure that the queue is in the list of known ones. Returns whether it has a limit.
 function M.know(ctx, queue)

@@ -1,7 +1,7 @@
 -- throttle: how many jobs may run at once, of a queue or of all that name it. What each has to
 -- do with its throttles on the way; the rest is in `throttle_definition`, `throttle_slots` and
 -- `throttle_waiting`, which are not made before a throttle is used. Where any throttle may bind
--- any job in any way, `ctx` holds `throttle_wide` in place of this.
+-- any job in any way, `ctx` holds `throttle_reqless` in place of this.
 --
 -- Flag THROTTLED: the job was popped under a limit or holds slots, so its end has to be
 -- noticed. Jobs without named throttles in unlimited queues pay one comparison.
@@ -46,9 +46,9 @@ local function offer_all(ctx, ids, but)
 end
 
 -- A throttled job is put elsewhere or deleted. If it had been let go, others may.
-function M.withdraw(ctx, queue, jid, r)
+function M.remove(ctx, queue, jid, r)
   local ids = definition.ids(ctx, queue, jid, r)
-  waiting.withdraw(ctx, queue, jid, ids)
+  waiting.remove(ctx, queue, jid, ids)
   offer_all(ctx, ids)
 end
 
@@ -70,11 +70,11 @@ function M.take(ctx, queue, jid, r, grant)
     return false
   end
   grant.throttled = grant.throttled + 1
-  local was_let_go = r.state == state.THROTTLED
+  local was_throttled = r.state == state.THROTTLED
   r.flags = record.without(r.flags, THROTTLED)
   waiting.hold_back(ctx, queue, jid, r, full)
   job.write(ctx, jid, r)
-  if was_let_go then offer_all(ctx, ids, full) end
+  if was_throttled then offer_all(ctx, ids, full) end
   return true
 end
 
@@ -98,8 +98,8 @@ end
 -- Gives back one slot of a throttle, or forgets that the job waits for it. Returns whether
 -- it held one. Write nothing of an older record afterwards.
 function M.release_one(ctx, id, jid)
-  local queue, freed = slots.queue_of(ctx, id), slots.let_go(ctx, id, jid)
-  if queue and not freed and slots.free_by_hand(ctx, queue, jid) then
+  local queue, freed = slots.queue_of(ctx, id), slots.release(ctx, id, jid)
+  if queue and not freed and slots.release_of_queue(ctx, queue, jid) then
     freed = true
     waiting.mark(ctx, jid)
   end
@@ -115,7 +115,7 @@ function M.release(ctx, queue, jid, r)
   if not has(r.flags, THROTTLED) and not has(r.flags, NAMED) then return end
   r.flags = record.without(r.flags, THROTTLED)
   for _, id in ipairs(definition.others(ctx, queue, jid, r)) do
-    slots.let_go(ctx, id, jid)
+    slots.release(ctx, id, jid)
     waiting.offer(ctx, id)
   end
   local _, flags = queues.control(queue)

@@ -59,7 +59,7 @@ local function tidy(ctx, queue)
 end
 
 -- Gives back such a slot. Returns whether the job held it.
-function M.let_go(ctx, id, jid)
+function M.release(ctx, id, jid)
   if call("ZREM", ctx.keys.holders .. id, jid) == 0 then return false end
   local queue = M.queue_of(ctx, id)
   if queue then tidy(ctx, queue) end
@@ -67,7 +67,7 @@ function M.let_go(ctx, id, jid)
 end
 
 -- A job runs on without the slot of its queue. Returns whether it held it.
-function M.free_by_hand(ctx, queue, jid)
+function M.release_of_queue(ctx, queue, jid)
   if not call("ZSCORE", queue.leases, jid) or call("ZADD", ctx.keys.freed .. queue.own, ctx.now, jid) == 0 then
     return false
   end

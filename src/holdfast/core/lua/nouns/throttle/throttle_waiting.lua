@@ -44,7 +44,7 @@ function M.hold_back_new(ctx, queue, id, jids)
 end
 
 -- A pending job is put elsewhere or deleted; `ids` are its throttles.
-function M.withdraw(ctx, queue, jid, ids)
+function M.remove(ctx, queue, jid, ids)
   call("ZREM", queue.throttled, jid)
   for i = 1, #ids do call("ZREM", ctx.keys.pending .. ids[i], jid) end
 end

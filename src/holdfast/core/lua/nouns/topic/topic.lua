@@ -111,7 +111,7 @@ function M.reschedule(topic, id, ready)
   return true
 end
 
-function M.give_back(topic, id, ready)
+function M.release(topic, id, ready)
   call("ZADD", topic.queued, ready, id)
   call("ZREM", topic.reserved, id)
 end

@@ -6,7 +6,7 @@
 local topics = require("nouns.topic.topic")
 local M = {}
 
-local SOON = 5000 -- ms: what is ready later is found by an idle subscriber's next look
+local DUE_SOON_MS = 5000 -- ms: what is ready later is found by an idle subscriber's next look
 
 -- Wakes a subscriber that may be waiting. A token that lies there means that none is.
 local function wake_one(ctx, topic)
@@ -32,7 +32,7 @@ end
 function M.pass_on(ctx, topic)
   local ready = topics.first_ready(topic)
   M.raise_idle(ctx, topic)
-  if ready and ready < ctx.now + SOON then wake_one(ctx, topic) end
+  if ready and ready < ctx.now + DUE_SOON_MS then wake_one(ctx, topic) end
 end
 
 return M

@@ -1,4 +1,4 @@
--- throttle_wide: throttles that keep a set of the jobs holding their slots, and a set of
+-- throttle_reqless: throttles that keep a set of the jobs holding their slots, and a set of
 -- those waiting for one. Any throttle may bind any job.
 --
 -- Flag THROTTLED: slots may be held. A queue's own throttle is a throttle like others.
@@ -36,7 +36,7 @@ function M.is_full(ctx, queue, jid, r)
 end
 
 -- A throttled job is put elsewhere or deleted.
-function M.withdraw(ctx, queue, jid, r) waiting.withdraw(ctx, queue, jid, definition.ids(ctx, queue, jid, r)) end
+function M.remove(ctx, queue, jid, r) waiting.remove(ctx, queue, jid, definition.ids(ctx, queue, jid, r)) end
 
 -- A job whose lease was lost keeps its slots.
 function M.keep() end

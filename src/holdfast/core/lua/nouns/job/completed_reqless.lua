@@ -1,4 +1,4 @@
--- completed_wide: the completed jobs over all queues where the caller brings the time: by
+-- completed_reqless: the completed jobs over all queues where the caller brings the time: by
 -- when they were completed, whichever was completed first.
 local record = require("base.record")
 local M = {}
@@ -37,7 +37,7 @@ end
 -- The oldest `count` leave.
 function M.drop(ctx, count) call("ZREMRANGEBYRANK", ctx.keys.completed, 0, count - 1) end
 
-function M.take_out(ctx, jid) call("ZREM", ctx.keys.completed, jid) end
+function M.remove(ctx, jid) call("ZREM", ctx.keys.completed, jid) end
 
 -- Whatever keys a job has are found when it is dropped.
 function M.keep_together() end

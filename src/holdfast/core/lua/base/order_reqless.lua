@@ -1,4 +1,4 @@
--- order_wide: who is next where the caller brings the time: by priority, then by
+-- order_reqless: who is next where the caller brings the time: by priority, then by
 -- the time a job became ready, then by who was made ready first.
 --
 -- Score 0; the member begins with 22 bytes whose byte order is the order: 8 of

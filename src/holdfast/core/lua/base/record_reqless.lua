@@ -1,10 +1,10 @@
--- record_wide: the record where the caller brings the time.
+-- record_reqless: the record where the caller brings the time.
 --
 -- It differs from the other form by the high bit of the state byte. Times, priority and
 -- retries are doubles, for they may be fractional, negative or huge; names may be
 -- long. It also keeps when the running wait or run began (`since`), the lease end
 -- the holder knows (`expires`), and the job's place among the ready.
-local order = require("base.order_wide")
+local order = require("base.order_reqless")
 local M = {}
 
 local WIDE = 128 -- the high bit of the state byte
