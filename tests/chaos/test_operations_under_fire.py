@@ -15,7 +15,7 @@ from trouble import WRITTEN_AT_ONCE, meanwhile
 from holdfast import Client
 from holdfast.commands.jobs import JobGet
 from holdfast.console.handles import Console
-from holdfast.console.operations.operations import LEASE_MS, Operation, Running
+from holdfast.console.operations.operations import LEASE_MS, Operation, RunningOperation
 from holdfast.console.operations.spec import Spec
 from holdfast.errors import HoldfastError, WrongState
 from holdfast.models import JobFacts
@@ -176,7 +176,7 @@ def test_a_rate_is_kept_by_two_runs_of_which_the_first_is_stopped_by_another_pro
     begun, rate, seen = monotonic(), 80, list[tuple[float, int]]()
     other = Console(fire.client)
 
-    def note(running: Running) -> None:
+    def note(running: RunningOperation) -> None:
         seen.append((monotonic() - begun, other.operation(running.id).changed))
         if len(seen) == 1:
             other.stop_operation(running.id)

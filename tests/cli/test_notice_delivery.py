@@ -18,9 +18,9 @@ from receiving import HttpReceiver, serving
 
 from holdfast.cli.notices import delivery as delivering
 from holdfast.cli.notices import receivers as http_sinks
-from holdfast.cli.notices.delivery import Delivery, Limit, parse_limit
+from holdfast.cli.notices.delivery import Delivery, RateLimit, parse_limit
 from holdfast.cli.notices.notice import Backlog, Digest, JobNotice, Notice, SurgeNotice
-from holdfast.cli.notices.receivers import Chat, Service, Webhook
+from holdfast.cli.notices.receivers import ChatSink, ServiceSink, WebhookSink
 from holdfast.cli.notices.sinks import Sink, Undelivered
 from holdfast.client.signature import signature
 from holdfast.errors import UsageError
@@ -82,7 +82,7 @@ def test_a_post_is_tried_again_where_that_helps_and_what_was_refused_is_counted(
     receiver: HttpReceiver, no_pauses: None
 ) -> None:
     receiver.codes = [503, 429, 200, 404]
-    delivery = Delivery(Webhook(f"{receiver.url}/token"))
+    delivery = Delivery(WebhookSink(f"{receiver.url}/token"))
     for number in range(3):
         delivery.give(notice(number))
     until(lambda: len(receiver.got) == 5, "all tries are made")
@@ -99,7 +99,7 @@ def test_an_outage_of_a_receiver_is_printed_once_without_secrets_and_nothing_is_
     no_pauses: None, capsys: pytest.CaptureFixture[str], receiver: HttpReceiver
 ) -> None:
     receiver.codes = [500] * 7
-    delivery = Delivery(Webhook(f"{receiver.url}/token"))
+    delivery = Delivery(WebhookSink(f"{receiver.url}/token"))
     for number in range(3):
         delivery.give(notice(number))
     until(lambda: len(receiver.got) == 8, "it works again")
@@ -117,7 +117,7 @@ def test_an_outage_of_a_receiver_is_printed_once_without_secrets_and_nothing_is_
 def test_what_is_above_the_limit_comes_as_a_digest_whose_counts_add_up() -> None:
     sink = Keeping()
     sink.gate.set()
-    delivery = Delivery(sink, Limit(3, 1.0))
+    delivery = Delivery(sink, RateLimit(3, 1.0))
     for number in range(40):
         delivery.give(notice(number, "failed" if number % 4 else "completed"))
     until(lambda: total(sink.got) == 40, "all are delivered")
@@ -135,7 +135,7 @@ def test_what_is_above_the_limit_comes_as_a_digest_whose_counts_add_up() -> None
 def test_one_notice_above_the_limit_comes_as_itself() -> None:
     sink = Keeping()
     sink.gate.set()
-    delivery = Delivery(sink, Limit(1, 0.5))
+    delivery = Delivery(sink, RateLimit(1, 0.5))
     delivery.give(notice(1))
     delivery.give(notice(2))
     until(lambda: len(sink.got) == 2, "both are delivered")
@@ -147,7 +147,7 @@ def test_one_notice_above_the_limit_comes_as_itself() -> None:
 def test_no_more_than_the_limit_are_sent_in_any_window() -> None:
     sink, moments = Keeping(), list[float]()
     sink.deliver = lambda notice: (moments.append(monotonic()), sink.got.append(notice))[0]  # type: ignore[method-assign]
-    delivery = Delivery(sink, Limit(3, 0.4))
+    delivery = Delivery(sink, RateLimit(3, 0.4))
     for number in range(300):
         delivery.give(notice(number))
         threading.Event().wait(0.005)
@@ -193,18 +193,18 @@ def test_a_receiver_that_wants_to_be_left_alone_is_left_alone(receiver: HttpRece
     receiver.codes = [429]
     receiver.headers = {"Retry-After": "7"}
     with pytest.raises(Undelivered) as caught:
-        Webhook(receiver.url).deliver(notice())
+        WebhookSink(receiver.url).deliver(notice())
     assert (caught.value.after, caught.value.is_lasting) == (7.0, False)
     receiver.codes, receiver.headers = [503], {"Retry-After": "9" * 9}
     with pytest.raises(Undelivered) as caught:
-        Webhook(receiver.url).deliver(notice())
+        WebhookSink(receiver.url).deliver(notice())
     assert caught.value.after == 3600.0
 
 
 def test_the_end_delivers_what_waits_although_the_limit_is_met() -> None:
     sink = Keeping()
     sink.gate.set()
-    delivery = Delivery(sink, Limit(1, 3600.0))
+    delivery = Delivery(sink, RateLimit(1, 3600.0))
     for number in range(5):
         delivery.give(notice(number))
     until(lambda: sink.got, "the first is delivered")
@@ -261,12 +261,12 @@ def test_a_sink_that_is_down_at_the_end_is_tried_once(
 
 @pytest.mark.full
 def test_posts_are_signed_over_the_time_and_the_body_as_sent(receiver: HttpReceiver) -> None:
-    Webhook(f"{receiver.url}/x", b"s3cret").deliver(notice())
+    WebhookSink(f"{receiver.url}/x", b"s3cret").deliver(notice())
     [(body, headers)] = receiver.raw
     moment, found = headers["Holdfast-Signature"].removeprefix("t=").split(",v1=")
     assert hmac.new(b"s3cret", f"{moment}.".encode() + body, hashlib.sha256).hexdigest() == found
     assert abs(int(moment) - time()) < 60
-    Webhook(f"{receiver.url}/x").deliver(notice())
+    WebhookSink(f"{receiver.url}/x").deliver(notice())
     assert "Holdfast-Signature" not in receiver.raw[1][1]
 
 
@@ -282,7 +282,7 @@ def test_a_signed_post_has_the_headers_of_standard_webhooks_too(
     receiver: HttpReceiver, secret: bytes, key: bytes
 ) -> None:
     for number in (0, 0, 1):
-        Webhook(receiver.url, secret).deliver(notice(number))
+        WebhookSink(receiver.url, secret).deliver(notice(number))
     sent = [
         (body, {name.lower(): value for name, value in headers.items()}) for body, headers in receiver.raw
     ]
@@ -296,7 +296,7 @@ def test_a_signed_post_has_the_headers_of_standard_webhooks_too(
 
 @of_apprise
 def test_a_service_of_apprise_gets_each_notice(receiver: HttpReceiver) -> None:
-    service = Service(receiver.url.replace("http://", "json://") + "/hook")
+    service = ServiceSink(receiver.url.replace("http://", "json://") + "/hook")
     service.deliver(notice())
     [sent] = receiver.bodies
     assert (sent["title"], sent["type"]) == (notice().title, "info")
@@ -307,7 +307,7 @@ def test_a_service_of_apprise_gets_each_notice(receiver: HttpReceiver) -> None:
 @of_apprise
 def test_a_service_that_does_not_take_a_notice_is_tried_again_and_says_why() -> None:
     with pytest.raises(Undelivered, match="error") as caught:
-        Service("json://secret:word@127.0.0.1:1/hook").deliver(notice())
+        ServiceSink("json://secret:word@127.0.0.1:1/hook").deliver(notice())
     assert not caught.value.is_lasting
     assert "word" not in str(caught.value)
 
@@ -315,7 +315,7 @@ def test_a_service_that_does_not_take_a_notice_is_tried_again_and_says_why() -> 
 @of_apprise
 def test_a_url_that_apprise_does_not_know_is_refused_without_being_shown() -> None:
     with pytest.raises(UsageError) as caught:
-        Service("nothing-of-the-kind://word@host")
+        ServiceSink("nothing-of-the-kind://word@host")
     assert "word" not in str(caught.value)
 
 
@@ -324,7 +324,7 @@ def test_the_receiver_of_the_guide_knows_a_genuine_post(receiver: HttpReceiver) 
     [code] = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     place: dict[str, Any] = {}
     exec(code, place)
-    Webhook(receiver.url, b"s3cret").deliver(notice())
+    WebhookSink(receiver.url, b"s3cret").deliver(notice())
     [(body, headers)] = receiver.raw
     header = headers["Holdfast-Signature"]
     assert place["is_genuine"](b"s3cret", header, body)
@@ -362,8 +362,8 @@ def test_the_receiver_of_the_guide_knows_a_genuine_post(receiver: HttpReceiver) 
         "http://host/ä",
     ],
 )
-@pytest.mark.parametrize("kind", [Webhook, Chat])
-def test_what_is_no_url_is_refused(kind: type[Webhook], url: str) -> None:
+@pytest.mark.parametrize("kind", [WebhookSink, ChatSink])
+def test_what_is_no_url_is_refused(kind: type[WebhookSink], url: str) -> None:
     with pytest.raises(UsageError, match=r"^--(webhook|chat) must be a URL such as https://host/path$"):
         kind(url)
 
@@ -375,7 +375,7 @@ def test_a_redirect_is_not_followed_and_nothing_counts_as_delivered(
 ) -> None:
     receiver.codes = [code]
     with pytest.raises(Undelivered, match=f"{code}, a redirect") as caught:
-        Webhook(f"{receiver.url}/here").deliver(notice())
+        WebhookSink(f"{receiver.url}/here").deliver(notice())
     assert caught.value.is_lasting
     assert [path for path, _ in receiver.got] == ["/here"]
 
@@ -399,7 +399,7 @@ def test_a_receiver_that_sends_its_response_byte_by_byte_is_cut_off(monkeypatch:
         thread.start()
         begun = monotonic()
         with pytest.raises(Undelivered):
-            Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/secret").deliver(notice())
+            WebhookSink(f"http://127.0.0.1:{server.getsockname()[1]}/secret").deliver(notice())
         assert monotonic() - begun < 20
         ends.set()
         thread.join()
@@ -421,7 +421,7 @@ def test_a_receiver_that_speaks_no_http_is_undelivered_without_the_path(reply: b
         thread = threading.Thread(target=respond)
         thread.start()
         with pytest.raises(Undelivered) as caught:
-            Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/T0KEN").deliver(notice())
+            WebhookSink(f"http://127.0.0.1:{server.getsockname()[1]}/T0KEN").deliver(notice())
         thread.join()
     assert "T0KEN" not in str(caught.value)
     assert not caught.value.is_lasting
@@ -437,7 +437,7 @@ def test_the_text_of_a_job_calls_nobody_and_hides_no_link_in_a_chat(
 ) -> None:
     words = f"look {call} at a@example.com"
     failing = msgspec.structs.replace(notice(), what=words, failure={"message": words}, job={"tags": [call]})
-    Chat(receiver.url).deliver(failing)
+    ChatSink(receiver.url).deliver(failing)
     [body] = receiver.bodies
     assert call not in body["text"]
     assert "a@example" not in body["text"].replace("\u200b", "|")
@@ -446,7 +446,7 @@ def test_the_text_of_a_job_calls_nobody_and_hides_no_link_in_a_chat(
 
 def test_a_digest_in_a_chat_has_a_line_with_its_link_for_each(receiver: HttpReceiver) -> None:
     linked = msgspec.structs.replace(notice(1), link="https://jobs.example/jobs/1", what="@here")
-    Chat(receiver.url).deliver(
+    ChatSink(receiver.url).deliver(
         Digest(event="digest", when=1.0, counts={"track": 3}, listed=[linked, notice(2)])
     )
     assert receiver.bodies[0]["text"].splitlines() == [
@@ -459,7 +459,7 @@ def test_a_digest_in_a_chat_has_a_line_with_its_link_for_each(receiver: HttpRece
 
 def test_the_link_of_a_chat_message_stays_whole(receiver: HttpReceiver) -> None:
     linked = msgspec.structs.replace(notice(), link="https://jobs.example/jobs/a%40b?x=1&y=2")
-    Chat(receiver.url).deliver(linked)
+    ChatSink(receiver.url).deliver(linked)
     assert receiver.bodies[0]["text"].endswith(" https://jobs.example/jobs/a%40b?x=1&amp;y=2")
 
 
@@ -492,7 +492,7 @@ def test_hostile_text_stays_one_short_line_everywhere(receiver: HttpReceiver, te
     for line in (hostile.title, hostile.head, hostile.line):
         assert line.isprintable()
         assert len(line) <= 500
-    Chat(receiver.url).deliver(hostile)
+    ChatSink(receiver.url).deliver(hostile)
     [body] = receiver.bodies
     assert len(body["text"]) < 8000
     assert body["text"].count("```") in (0, 2)
@@ -503,14 +503,14 @@ def test_hostile_text_stays_one_short_line_everywhere(receiver: HttpReceiver, te
 def test_nobody_at_the_other_end_is_undelivered(receiver: HttpReceiver) -> None:
     receiver.server.server_close()
     with pytest.raises(Undelivered) as raised:
-        Webhook(receiver.url).deliver(notice())
+        WebhookSink(receiver.url).deliver(notice())
     assert not raised.value.is_lasting
 
 
 def test_limits_are_read(receiver: HttpReceiver) -> None:
-    assert parse_limit("30/min") == Limit(30, 60.0)
-    assert parse_limit("5/s") == Limit(5, 1.0)
-    assert parse_limit("100/h") == Limit(100, 3600.0)
+    assert parse_limit("30/min") == RateLimit(30, 60.0)
+    assert parse_limit("5/s") == RateLimit(5, 1.0)
+    assert parse_limit("100/h") == RateLimit(100, 3600.0)
     assert parse_limit("none") is None
 
 
@@ -525,7 +525,7 @@ def test_a_digest_as_json_has_what_its_notices_have(receiver: HttpReceiver) -> N
     backlog = Backlog()
     backlog.add(notice(1))
     backlog.add(surge(2))
-    Webhook(receiver.url).deliver(backlog.take())
+    WebhookSink(receiver.url).deliver(backlog.take())
     [body] = receiver.bodies
     assert json.dumps(body)
     assert [one["text"] for one in body["listed"]] == [

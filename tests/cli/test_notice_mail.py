@@ -15,7 +15,7 @@ from receiving import SmtpReceiver, certificates, serving
 
 from holdfast.cli.notices import receivers as mailing
 from holdfast.cli.notices.notice import Digest, JobNotice
-from holdfast.cli.notices.receivers import Mail, MailServer, mail_server
+from holdfast.cli.notices.receivers import MailServer, MailSink, mail_server
 from holdfast.cli.notices.sinks import Undelivered
 from holdfast.errors import UsageError
 
@@ -53,13 +53,13 @@ def trusted(secured: tuple[ssl.SSLContext, Path], monkeypatch: pytest.MonkeyPatc
     return secured[0]
 
 
-def plain(receiver: SmtpReceiver, **options: Any) -> Mail:
+def plain(receiver: SmtpReceiver, **options: Any) -> MailSink:
     server = MailServer("127.0.0.1", receiver.port, is_plain=True, **options)
-    return Mail(server, "jobs@example.org", "ops@example.org")
+    return MailSink(server, "jobs@example.org", "ops@example.org")
 
 
-def over_tls(receiver: SmtpReceiver, **options: Any) -> Mail:
-    return Mail(MailServer("localhost", receiver.port, **options), "jobs@example.org", "ops@example.org")
+def over_tls(receiver: SmtpReceiver, **options: Any) -> MailSink:
+    return MailSink(MailServer("localhost", receiver.port, **options), "jobs@example.org", "ops@example.org")
 
 
 @pytest.mark.full
@@ -234,7 +234,7 @@ def test_a_certificate_that_nobody_trusts_gets_no_mail(
 
 def test_a_certificate_of_another_host_gets_no_mail(started: Any, trusted: ssl.SSLContext) -> None:
     receiver = started(trusted)
-    sink = Mail(MailServer("127.0.0.1", receiver.port), "jobs@example.org", "ops@example.org")
+    sink = MailSink(MailServer("127.0.0.1", receiver.port), "jobs@example.org", "ops@example.org")
     with pytest.raises(Undelivered, match=r"the certificate of 127\.0\.0\.1: "):
         sink.deliver(FAILED)
     assert receiver.mails == []
@@ -340,4 +340,4 @@ def test_a_password_without_a_user_or_in_other_letters_is_refused(
 def test_what_is_no_address_is_refused(address: str) -> None:
     for sender, to in ((address, "ops@example.org"), ("ops@example.org", address)):
         with pytest.raises(UsageError, match=r"--mail-(from|to): expected an address"):
-            Mail(MailServer("localhost", 25, is_plain=True), sender, to)
+            MailSink(MailServer("localhost", 25, is_plain=True), sender, to)

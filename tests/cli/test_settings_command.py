@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.main import run
-from holdfast.cli.program import PROGRAMS, Program, programs
+from holdfast.cli.program import PROGRAMS, ProgramCommand, programs
 from holdfast.cli.web import web
 from holdfast.cli.worker import worker
 
@@ -235,7 +235,7 @@ def test_a_file_in_a_directory_that_others_may_write_names_no_code(
 
 
 def test_a_program_is_made_for_each_command_that_runs_for_long() -> None:
-    assert [type(program) for program in programs()] == [Program] * len(PROGRAMS)
+    assert [type(program) for program in programs()] == [ProgramCommand] * len(PROGRAMS)
 
 
 @pytest.mark.full

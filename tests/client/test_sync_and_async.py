@@ -20,7 +20,7 @@ from holdfast.client import (
     upkeep,
     workers,
 )
-from holdfast.client.descriptors import AsyncHandle, CoroutineHandle, SyncHandle
+from holdfast.client.descriptors import AsyncMethods, CoroutineHandle, SyncMethods
 from holdfast.commands import COMMANDS
 
 BLOCKING_ONLY = {"batch"}
@@ -60,7 +60,7 @@ def shown(kind: type) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-PAIRS = [(kind, handles_of(AsyncHandle)[name]) for name, kind in handles_of(SyncHandle).items()]
+PAIRS = [(kind, handles_of(AsyncMethods)[name]) for name, kind in handles_of(SyncMethods).items()]
 
 
 @pytest.mark.parametrize("client", [Client, AsyncClient])
@@ -80,7 +80,7 @@ def test_help_tells_what_a_method_does_and_takes(client: type) -> None:
 
 
 def test_every_handle_is_sync_and_async() -> None:
-    assert handles_of(SyncHandle).keys() == handles_of(AsyncHandle).keys()
+    assert handles_of(SyncMethods).keys() == handles_of(AsyncMethods).keys()
 
 
 @pytest.mark.parametrize(("blocking", "awaited"), PAIRS, ids=lambda kind: kind.__name__)

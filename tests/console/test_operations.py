@@ -11,7 +11,7 @@ from holdfast.commands.jobs import PutMany
 from holdfast.commands.operations import Act, OperationGet, OperationSet, Progress
 from holdfast.console.handles import AsyncConsole, Console
 from holdfast.console.operations.dry_run import DryRun
-from holdfast.console.operations.operations import LEASE_MS, Running
+from holdfast.console.operations.operations import LEASE_MS, RunningOperation
 from holdfast.console.operations.spec import Spec, merged
 from holdfast.errors import OperationNotFound, UsageError, WrongState
 from holdfast.testing.clock import START_MS, StoppedClock
@@ -253,7 +253,7 @@ def test_a_rate_is_kept(console: Console, client: Client) -> None:
     failed(client, 6)
     steps: list[int] = []
 
-    def note(running: Running) -> None:
+    def note(running: RunningOperation) -> None:
         steps.append(running.changed)
 
     console.run_operation(console.start_operation(Spec(action="retry", filter="state:failed", rate=20)), note)
@@ -267,7 +267,7 @@ def test_the_largest_number_of_jobs_is_kept_also_when_it_is_continued(
     spec = Spec(action="retry", filter="state:failed", most=200)
     assert console.dry_run(spec).matched == 200
 
-    def stop(running: Running) -> None:
+    def stop(running: RunningOperation) -> None:
         console.stop_operation(running.id)
 
     stopped = console.run_operation(console.start_operation(spec), stop)
@@ -284,7 +284,7 @@ def test_a_slow_operation_looks_at_no_job_twice_and_at_many_without_a_match_at_o
     client.queues["q"].put("k.Last", {}, jid="last")
     looks: list[int] = []
 
-    def note(running: Running) -> None:
+    def note(running: RunningOperation) -> None:
         looks.append(running.looked)
 
     running = console.start_operation(Spec(action="track", filter="klass:k.Last,k.K", rate=100_000))

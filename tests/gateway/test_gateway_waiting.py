@@ -14,7 +14,7 @@ from holdfast.commands.leases import WILL_WAIT, Pop
 from holdfast.testing.store import ScratchStore
 from holdfast.web import User, create_app
 from holdfast.web.gateway import waiting
-from holdfast.web.gateway.waiting import Waiters
+from holdfast.web.gateway.waiting import WaitingPops
 from waiting import until, until_async
 
 WES = {"Authorization": "Bearer wes"}
@@ -321,7 +321,7 @@ async def test_a_pop_that_is_left_during_a_call_gives_its_job_back(
 ) -> None:
     """The first call is that of the pop itself, the second one that of a wake-up."""
     client = AsyncClient(store.url, namespace=namespace)
-    waiters, called, done, calls = Waiters(client), asyncio.Event(), asyncio.Event(), 0
+    waiters, called, done, calls = WaitingPops(client), asyncio.Event(), asyncio.Event(), 0
 
     def run(command: Any) -> "asyncio.Future[Any]":
         async def sent() -> Any:

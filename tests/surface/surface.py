@@ -23,7 +23,6 @@ from starlette.testclient import TestClient
 
 import holdfast
 from holdfast import Client
-from holdfast.cli import api_reference
 from holdfast.cli.main import holdfast as command_line
 from holdfast.code.job_options import JobOptions, PutChanges
 from holdfast.commands import COMMANDS
@@ -35,6 +34,10 @@ from holdfast.web import create_app
 from holdfast.web.gateway.verbs import verbs
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "docs" / "generators"))
+
+import api_reference  # noqa: E402 (it is no part of the package)
+
 MODULES = (
     "holdfast", "holdfast.errors", "holdfast.workers", "holdfast.reservers", "holdfast.queue_resolvers", "holdfast.middleware",
     "holdfast.push", "holdfast.gnomes", "holdfast.listener", "holdfast.client.signature", "holdfast.profile", "holdfast.web", "holdfast.testing",

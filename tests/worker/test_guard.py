@@ -14,7 +14,7 @@ from holdfast.worker.in_process import RenewalThread
 from holdfast.worker.leases.table import LeaseTable
 from holdfast.worker.settings import WorkerSettings
 from holdfast.worker.supervisor.calls import StoreCalls
-from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.child import ChildPlace
 from holdfast.worker.supervisor.upkeep import ChildUpkeep
 
 
@@ -91,7 +91,7 @@ def test_a_job_that_is_granted_while_its_keeper_looks_is_renewed(client, url, na
     monkeypatch.setattr("holdfast.worker.leases.keeper.LONGEST_PERIOD", 3600.0)
     table, renewed = Granting(at), []
     settings = WorkerSettings(queues=("q",), pool="serial").checked()
-    place = Place("w", 0, table, table.theirs, 0, settings, None)
+    place = ChildPlace("w", 0, table, table.theirs, 0, settings, None)
 
     def run(command):
         leases = getattr(command, "leases", ())

@@ -9,7 +9,7 @@ import pytest
 from worker_kit import until
 
 from holdfast import JobFailed
-from holdfast.code.current import Running, running
+from holdfast.code.current import RunningJob, running
 from holdfast.logs import DescriptorHandler, FinishedJob, FinishedJobs, JsonFormatter, TextFormatter, jobs_log
 from holdfast.models import JobFacts
 from holdfast.worker.middleware.builtin import MOST_LINES, Records
@@ -272,7 +272,7 @@ def record_of(message: str, *args: object, **extra: object) -> logging.LogRecord
 @pytest.mark.full
 def test_records_of_a_job_carry_it_and_leave_all_names_to_the_program(records):
     assert not hasattr(record_of("before"), "holdfast_job")
-    current = Running(FACTS, SimpleNamespace)
+    current = RunningJob(FACTS, SimpleNamespace)
     token = running.set(current)
     try:
         record = record_of("it %s", "works", jid="mine", queue="mine", attempt="mine")

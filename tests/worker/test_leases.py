@@ -14,7 +14,7 @@ from worker_kit import process_lives, until
 from holdfast.commands.leases import Pop
 from holdfast.wire.waiting import sleep
 from holdfast.worker.in_process import InProcess
-from holdfast.worker.leases.keeper import Held
+from holdfast.worker.leases.keeper import HeldLease
 from holdfast.worker.leases.losses import EarlyMessages, LostLeases
 from holdfast.worker.leases.table import LOST, LeaseTable
 from holdfast.worker.settings import WorkerSettings
@@ -136,7 +136,7 @@ def child():
 
 def lost_lease(child):
     child.lease_table.hold(0, "a", 7, 1_000, 0.0)
-    lease = Held("a", 7, "w", 1.0)
+    lease = HeldLease("a", 7, "w", 1.0)
     lease.lost = LOST
     leases = LostLeases()
     leases.add(lease, child)

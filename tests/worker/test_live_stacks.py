@@ -20,7 +20,7 @@ from worker_kit import until
 import holdfast
 from holdfast import AsyncClient, JobNotFound
 from holdfast.cli.main import run
-from holdfast.client.stacks import Answer, LiveStack
+from holdfast.client.stacks import LiveStack, StackReply
 from holdfast.commands.workers import WorkerAnswer, WorkerAsk
 from holdfast.errors import WrongState
 from holdfast.worker.observe.stacks import Dumped, stack_of_job
@@ -160,7 +160,7 @@ def test_a_request_that_was_sent_before_its_worker_listened_is_sent_again(site: 
         assert not found.done()
         assert listening.open() >= 0
         until(lambda: sent.extend(listening.read()) or sent, "the request comes again")
-        client.run(WorkerAnswer(sent[0].question, msgspec.json.encode(Answer(stack="here"))))
+        client.run(WorkerAnswer(sent[0].question, msgspec.json.encode(StackReply(stack="here"))))
         assert str(found.result(30)) == "here"
         listening.close()
 

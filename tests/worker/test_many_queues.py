@@ -9,7 +9,7 @@ from holdfast import Client
 from holdfast.commands.leases import Done, Pop
 from holdfast.commands.outcomes import Retry
 from holdfast.wire.plans import LinkError, Step
-from holdfast.worker.queues.route import FEW, Route
+from holdfast.worker.queues.route import MOST_QUEUES_IN_A_POP, Route
 from holdfast.worker.queues.routing import PatternResolver
 from holdfast.worker.session import ANY_QUEUE, StoreSession
 
@@ -68,12 +68,12 @@ def test_thousands_of_queues_by_name_are_served_and_no_others(shop):
 
 @pytest.mark.full
 def test_names_go_in_the_order_in_which_they_were_given(shop):
-    names = [f"q{number}" for number in range(FEW + 1)]
-    for number in range(FEW + 1):
+    names = [f"q{number}" for number in range(MOST_QUEUES_IN_A_POP + 1)]
+    for number in range(MOST_QUEUES_IN_A_POP + 1):
         put_count(shop, f"q{number}", number)
     worker = shop.start("serial", *[word for name in reversed(names) for word in ("-q", name)], "--drain")
     assert worker.wait(120) == 0
-    assert [int(note.split()[1]) for note in shop.notes("count")] == list(range(FEW, -1, -1))
+    assert [int(note.split()[1]) for note in shop.notes("count")] == list(range(MOST_QUEUES_IN_A_POP, -1, -1))
 
 
 ENDS = "pause over"

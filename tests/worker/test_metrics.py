@@ -15,7 +15,7 @@ import holdfast
 from holdfast.errors import ConnectionLost
 from holdfast.models import JobFacts
 from holdfast.wire.outage import OUTAGES, Outage
-from holdfast.worker.leases.keeper import GAPS, Held, Keeper
+from holdfast.worker.leases.keeper import GAPS, HeldLease, Keeper
 from holdfast.worker.observe import ledger as ledgers
 from holdfast.worker.observe.ledger import BOUNDS, MAX_ROWS, OTHER, Ledger, watch_troubles
 
@@ -149,7 +149,7 @@ def test_outages_and_gaps_are_counted_where_they_are_noticed(
         outage.pause(ConnectionLost("it is away"))
     outage.over()
     outage.pause(ConnectionLost("again"))
-    keeper, held = Keeper(), Held("j", 1, "w", 60.0, 0.0)
+    keeper, held = Keeper(), HeldLease("j", 1, "w", 60.0, 0.0)
     keeper.begin(0.0)
     keeper.include(60.0)
     keeper.renew([held], 20.0)

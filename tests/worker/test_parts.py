@@ -15,7 +15,7 @@ from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.errors import ConnectionLost, UsageError
 from holdfast.models import JobFacts
 from holdfast.wire.outage import LONGEST, Outage
-from holdfast.worker.leases.keeper import Held, Keeper, run_end
+from holdfast.worker.leases.keeper import HeldLease, Keeper, run_end
 from holdfast.worker.leases.table import Holding, LeaseTable
 from holdfast.worker.performing.outcome import Failed, Moved, Retry, failed, granted, log_attempt, raised
 from holdfast.worker.queues.route import Route
@@ -69,7 +69,7 @@ def test_a_slate_says_when_a_lease_is_shorter_than_its_parent_looks_after():
 
 
 def held(jid="a", lease=30.0):
-    return Held(jid, 1, "w", lease)
+    return HeldLease(jid, 1, "w", lease)
 
 
 @pytest.mark.full
@@ -293,7 +293,7 @@ def test_the_calls_that_take_jobs_have_a_sequence_of_their_own():
 def test_a_run_that_took_all_its_time_is_lost_without_asking():
     keeper = Keeper()
     keeper.begin(0.0)
-    limited, free = Held("limited", 1, "w", 30.0, ends=12.0), held("free")
+    limited, free = HeldLease("limited", 1, "w", 30.0, ends=12.0), held("free")
     [(command, batch)] = keeper.renew([limited, free], 10.0)
     assert [lease.jid for lease in command.leases] == ["limited", "free"]
     keeper.renewed(batch, [1, 1])

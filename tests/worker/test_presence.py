@@ -15,7 +15,7 @@ from holdfast.worker.leases.table import LeaseTable
 from holdfast.worker.settings import WorkerSettings
 from holdfast.worker.supervisor import presence
 from holdfast.worker.supervisor.calls import StoreCalls
-from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.child import ChildPlace
 from holdfast.worker.supervisor.presence import Presence, Sign
 
 
@@ -74,7 +74,7 @@ def test_a_worker_without_a_parent_is_quiet_after_its_next_report(client: Client
     monkeypatch.setattr(presence, "PERIOD", 0.02)
     settings, table = WorkerSettings(("q",), pool="serial").checked(), LeaseTable()
     ours, theirs = socket.socketpair()
-    with ours, theirs, RenewalThread(client, Place("w", 0, table, theirs, 0, settings, None), ours):
+    with ours, theirs, RenewalThread(client, ChildPlace("w", 0, table, theirs, 0, settings, None), ours):
         until(lambda: client.run(WorkerQuiet("w")), "it is known")
         until(lambda: table.paused, "it is quiet")
         client.run(WorkerQuiet("w", False))

@@ -10,7 +10,14 @@ from worker_kit import until
 
 from holdfast import Client
 from holdfast.testing.store import ScratchStore
-from holdfast.worker.observe.http import MOST_CLIENTS, MOST_HEAD, Address, Answer, HttpThread, answer_to
+from holdfast.worker.observe.http import (
+    MOST_CLIENTS,
+    MOST_HEAD,
+    HttpAddress,
+    HttpResponse,
+    HttpThread,
+    answer_to,
+)
 
 
 def free_port():
@@ -122,8 +129,10 @@ def test_an_address_that_is_not_of_this_machine_is_said_before_anything_is_forke
 def port():
     """A port with a page and one that fails."""
     web, port = HttpThread(), free_port()
-    web.http.serve(Address("127.0.0.1", port), "/page", lambda: Answer(200, b"x" * 3_000_000, "text/plain"))
-    web.http.serve(Address("127.0.0.1", port), "/broken", lambda: Answer(1 // 0, b""))
+    web.http.serve(
+        HttpAddress("127.0.0.1", port), "/page", lambda: HttpResponse(200, b"x" * 3_000_000, "text/plain")
+    )
+    web.http.serve(HttpAddress("127.0.0.1", port), "/broken", lambda: HttpResponse(1 // 0, b""))
     with web:
         yield port
 
@@ -163,7 +172,7 @@ def test_clients_that_say_nothing_or_read_nothing_keep_nobody_from_an_answer(por
 
 
 def test_an_answer_says_how_long_it_is_and_is_kept_by_nobody():
-    said = answer_to(b"GET / HTTP/1.1\r\n\r\n", {"/": lambda: Answer(503, b"{}")}).decode()
+    said = answer_to(b"GET / HTTP/1.1\r\n\r\n", {"/": lambda: HttpResponse(503, b"{}")}).decode()
     assert said.startswith("HTTP/1.1 503 Service Unavailable\r\n")
     assert "\r\nContent-Length: 2\r\n" in said
     assert "\r\nCache-Control: no-store\r\n" in said
@@ -174,7 +183,7 @@ def test_an_answer_says_how_long_it_is_and_is_kept_by_nobody():
 def test_clients_that_take_too_long_are_dropped(monkeypatch):
     monkeypatch.setattr("holdfast.worker.observe.http.PATIENCE", 0.05)
     web, port = HttpThread(), free_port()
-    web.http.serve(Address("127.0.0.1", port), "/", lambda: Answer(200, b""))
+    web.http.serve(HttpAddress("127.0.0.1", port), "/", lambda: HttpResponse(200, b""))
     with web, socket.create_connection(("127.0.0.1", port), 5) as client:
         client.sendall(b"GET /")
         assert client.recv(1) == b""

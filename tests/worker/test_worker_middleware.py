@@ -7,8 +7,8 @@ import pytest
 from worker_kit import until
 
 from holdfast import JobFailed
-from holdfast.code.current import Running
-from holdfast.code.resolver import Target
+from holdfast.code.current import RunningJob
+from holdfast.code.resolver import CodeTarget
 from holdfast.errors import MiddlewareMisconfigured, UsageError
 from holdfast.middleware import JobMetrics, Sentry
 from holdfast.models import JobFacts
@@ -316,8 +316,8 @@ class SaidAsync:
 
 def performed(*middleware: object) -> object:
     """What a plain job answers with this middleware around it."""
-    target = Target(lambda job: "done", None, False, None)
-    current = Running(JobFacts("j", "K", "q"), lambda facts: SimpleNamespace(facts=facts))
+    target = CodeTarget(lambda job: "done", None, False, None)
+    current = RunningJob(JobFacts("j", "K", "q"), lambda facts: SimpleNamespace(facts=facts))
     surrounded = Chain(middleware).around(target, current, beside_the_loop)
     value = surrounded.call(current.job())
     return asyncio.run(value) if surrounded.is_async else value

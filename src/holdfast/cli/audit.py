@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import print_list
 from holdfast.cli.output import echo_text, json_option, print_json
@@ -40,7 +40,7 @@ _PAUSE: Final = 1.0
 @click.option("--follow", "-f", is_flag=True, help="Print new lines as they are written, until Ctrl-C.")
 @store_options
 @json_option
-def audit(limit: int, before: str, who: str, follow: bool, place: Place, as_json: bool) -> None:
+def audit(limit: int, before: str, who: str, follow: bool, place: StorePlace, as_json: bool) -> None:
     """Show what operators did, the newest line first; with --follow the newest last.
 
     The store keeps ten thousand lines. JSON: `lines`, each with `id`, `when`, `who`, `what`, `target` and `detail`, and `next` (for

@@ -7,13 +7,13 @@ from typing import Any, Final, TypeVar, cast
 
 import click
 
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.output import FiniteRange, confirm, echo_text, json_option, print_json, progress, yes_option
 from holdfast.cli.tables import Listing, cut_line, echo_wrapped, new_line
 from holdfast.commands.operations import Action
 from holdfast.console.handles import Console
 from holdfast.console.operations.dry_run import DryRun
-from holdfast.console.operations.operations import Operation, Running
+from holdfast.console.operations.operations import Operation, RunningOperation
 from holdfast.console.operations.spec import APPLIES, Spec
 from holdfast.console.plain import plain
 from holdfast.console.search.filter_values import Exact
@@ -109,7 +109,7 @@ def ask(spec: Spec, found: DryRun) -> None:
         raise HoldfastError("nothing was changed: that is not the number")
 
 
-def report(console: Console, running: Running, as_json: bool) -> int:
+def report(console: Console, running: RunningOperation, as_json: bool) -> int:
     """Run an operation to its end, print what it did, and return the exit code."""
     begun = console.now_ms()
     try:
@@ -126,11 +126,11 @@ def report(console: Console, running: Running, as_json: bool) -> int:
     return 0 if done.state == "done" and not done.refused else 1
 
 
-def _run(console: Console, running: Running) -> Operation:
+def _run(console: Console, running: RunningOperation) -> Operation:
     seen = 0
     with progress(_verb(running.spec), running.spec.candidates) as step:
 
-        def note(now: Running) -> None:
+        def note(now: RunningOperation) -> None:
             nonlocal seen
             step(now.looked - seen)
             seen = now.looked
@@ -205,7 +205,7 @@ class Chosen:
         self,
         jids: Sequence[str],
         filter: str | None,
-        place: Place,
+        place: StorePlace,
         rate: float | None,
         dry_run: bool,
         yes: bool,

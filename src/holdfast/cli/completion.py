@@ -96,11 +96,11 @@ def _in_time(read: Callable[[], list[str]]) -> list[str]:
 
 
 def _read(context: click.Context, find: Find, begin: str) -> list[str]:
-    from holdfast.cli.connection import Place
+    from holdfast.cli.connection import StorePlace
     from holdfast.console.handles import Console
 
     url, namespace = context.params.get("url"), context.params.get("namespace") or DEFAULT
-    place = Place(url, namespace, LIMIT)
+    place = StorePlace(url, namespace, LIMIT)
     with place.unchecked() as client:
         if not _is_there(client, place):
             return []

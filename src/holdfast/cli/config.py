@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from holdfast.cli.completion import names_of
-from holdfast.cli.connection import Place, actor, store_options
+from holdfast.cli.connection import StorePlace, actor, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import NEGATIVE, print_list
@@ -46,7 +46,7 @@ def _warnings() -> Generator[None]:
 @config.command("list")
 @store_options
 @json_option
-def list_settings(place: Place, as_json: bool) -> None:
+def list_settings(place: StorePlace, as_json: bool) -> None:
     """List every setting with its value, default and meaning, and those that users defined.
 
     `set` is shown where the value is not the default. JSON: `settings`, each with `name`, `value`, `default`, `unit`, `meaning` and
@@ -75,7 +75,7 @@ def list_settings(place: Place, as_json: bool) -> None:
 @config.command()
 @store_options
 @json_option
-def dump(place: Place, as_json: bool) -> None:
+def dump(place: StorePlace, as_json: bool) -> None:
     """Print all settings as JSON, including defaults; with --json on one line.
 
     `holdfast config load` reads the output.
@@ -93,7 +93,7 @@ def dump(place: Place, as_json: bool) -> None:
 @click.option("--clear", is_flag=True, help="Reset settings that are not in the file to their defaults.")
 @store_options
 @json_option
-def load(file: IO[str], clear: bool, place: Place, as_json: bool) -> None:
+def load(file: IO[str], clear: bool, place: StorePlace, as_json: bool) -> None:
     """Write the settings in a JSON file; - is standard input.
 
     The whole file is checked before the first setting is written.
@@ -114,7 +114,7 @@ def load(file: IO[str], clear: bool, place: Place, as_json: bool) -> None:
 @click.argument("key", shell_complete=names_of("settings"))
 @store_options
 @json_option
-def get(key: str, place: Place, as_json: bool) -> int:
+def get(key: str, place: StorePlace, as_json: bool) -> int:
     """Print one setting. Exit code 1 if it is not set and has no default."""
     with place.client() as client:
         raw = client.config.all.get(check_name("key", key))
@@ -135,7 +135,7 @@ def get(key: str, place: Place, as_json: bool) -> int:
 @click.argument("value")
 @store_options
 @json_option
-def set_(key: str, value: str, place: Place, as_json: bool) -> None:
+def set_(key: str, value: str, place: StorePlace, as_json: bool) -> None:
     """Write one setting."""
     with place.client() as client:
         Console(client, actor()).configure(key, value)
@@ -147,7 +147,7 @@ def set_(key: str, value: str, place: Place, as_json: bool) -> None:
 @click.argument("key", shell_complete=names_of("settings"))
 @store_options
 @json_option
-def unset(key: str, place: Place, as_json: bool) -> None:
+def unset(key: str, place: StorePlace, as_json: bool) -> None:
     """Reset one setting to its default."""
     with place.client() as client:
         was_set = bool(Console(client, actor()).configure(key, None))

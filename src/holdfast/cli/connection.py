@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from holdfast.cli.output import FiniteRange
 from holdfast.cli.place import DEFAULT, inherited, namespace_option, url_origin
-from holdfast.cli.program import Program
+from holdfast.cli.program import ProgramCommand
 from holdfast.client.store_options import ClientOptions
 from holdfast.client.sync import Client
 from holdfast.console.handles import Console
@@ -36,7 +36,7 @@ _ONE_TRY: Final = 5.0
 _URL_HELP: Final = "URL of the store [default: HOLDFAST_URL, REDIS_URL, or the embedded store]."
 
 
-class Place(NamedTuple):
+class StorePlace(NamedTuple):
     """Where a command finds its jobs, as its options name it, and for how many seconds it waits for the store.
 
     `url_origin` is what named the URL. A connection that is refused is tried for `refused` seconds only.
@@ -90,13 +90,13 @@ class Place(NamedTuple):
         return options
 
 
-def place_of(url: str | None, namespace: str, wait: float) -> Place:
+def place_of(url: str | None, namespace: str, wait: float) -> StorePlace:
     """Return the place of these options of the command that runs; a program, and who gives --wait, is patient in any case."""
     context = click.get_current_context()
     is_given = context.get_parameter_source("wait") is not ParameterSource.DEFAULT
     [flag] = [option.opts[0] for option in context.command.params if option.name == "wait"]
-    refused = inf if is_given or isinstance(context.command, Program) else REFUSED
-    return Place(url, namespace, wait, url_origin(context), refused, flag)
+    refused = inf if is_given or isinstance(context.command, ProgramCommand) else REFUSED
+    return StorePlace(url, namespace, wait, url_origin(context), refused, flag)
 
 
 def actor() -> str:
@@ -108,7 +108,7 @@ def actor() -> str:
     return one_line(f"{user}@{socket.gethostname()}")[:100]
 
 
-def look(client: Client, place: Place) -> bool:
+def look(client: Client, place: StorePlace) -> bool:
     """Wait until the store responds, and return whether the client's namespace was used before. Raises TransportError."""
     timer = RetryTimer(
         place.wait, client.shard.clock, store=client.settings.store, refused=min(place.wait, place.refused)

@@ -2,7 +2,7 @@
 
 import click
 
-from holdfast.cli.connection import Place, look, store_options
+from holdfast.cli.connection import StorePlace, look, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.output import echo_text, json_option, print_json
 from holdfast.cli.tables import print_findings
@@ -21,7 +21,7 @@ from holdfast.text import counted
 )
 @store_options
 @json_option
-def doctor(keys: int, place: Place, as_json: bool) -> int:
+def doctor(keys: int, place: StorePlace, as_json: bool) -> int:
     """Check the store and the namespace: what is wrong or unusual, and what to do about it.
 
     It changes nothing, and what its user may not look at is shown as such. The checks: store version, core, persistence,

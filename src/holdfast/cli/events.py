@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import click
 import msgspec
 
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json
 from holdfast.client.events import EVENTS
 from holdfast.client.listener import InThread, Listener, Message
@@ -204,7 +204,7 @@ def events(
     follow: bool,
     count: int | None,
     seconds: float | None,
-    place: Place,
+    place: StorePlace,
     as_json: bool,
 ) -> int:
     """Follow the events of a namespace: one line for each job, queue, worker or other thing that changes.

@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli.bulk import quoted, report_each, run_bulk
 from holdfast.cli.completion import names_of
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import DefaultGroup
 from holdfast.cli.job_show import cut_line_indented
@@ -60,7 +60,7 @@ def failed() -> None:
 @watch_option
 @store_options
 @json_option
-def list_groups(pattern: str, limit: int, watch: float | None, place: Place, as_json: bool) -> None:
+def list_groups(pattern: str, limit: int, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """List failure groups whose name matches PATTERN, the one with the latest failure first.
 
     `hour` counts the failures of the present hour. On a terminal the last column draws those of the last 24 hours. With
@@ -117,7 +117,7 @@ def _print_sum(groups: Sequence[FailureGroup], shown: int) -> None:
 @click.option("--full", is_flag=True, help="Show all of the traceback.")
 @store_options
 @json_option
-def show(group: str, full: bool, place: Place, as_json: bool) -> None:
+def show(group: str, full: bool, place: StorePlace, as_json: bool) -> None:
     """Show a failure group: its messages, what its newest 200 jobs have in common, its newest jobs, and one traceback.
 
     Exit code 2 if there is no such group. With --json: `group`, `messages`, `shares`, `newest`.
@@ -188,7 +188,7 @@ def retry(
     timeout: float,
     dry_run: bool,
     yes: bool,
-    place: Place,
+    place: StorePlace,
     as_json: bool,
 ) -> int:
     """Put the jobs of a failure group into their queues again, with all their retries.
@@ -262,7 +262,7 @@ def _probe(console: Console, filter: str, timeout: float, yes: bool) -> bool:
 @yes_option
 @store_options
 @json_option
-def cancel(group: str, rate: float | None, dry_run: bool, yes: bool, place: Place, as_json: bool) -> int:
+def cancel(group: str, rate: float | None, dry_run: bool, yes: bool, place: StorePlace, as_json: bool) -> int:
     """Delete the failed jobs of a group. This cannot be undone; `holdfast jobs export group:GROUP` keeps a copy first.
 
     Exit code 1 if a job was refused.
@@ -278,7 +278,7 @@ def cancel(group: str, rate: float | None, dry_run: bool, yes: bool, place: Plac
 @click.option("--for", "seconds", type=length, metavar="LENGTH", help="Only for this time, such as 2h.")
 @store_options
 @json_option
-def mute(group: str, seconds: float | None, place: Place, as_json: bool) -> None:
+def mute(group: str, seconds: float | None, place: StorePlace, as_json: bool) -> None:
     """Leave a failure group out of what needs attention until it grows, for everybody.
 
     It is shown again when it has half again as many jobs, at least ten more. JSON: the `group`, and `until`, null for no end.
@@ -297,7 +297,7 @@ def mute(group: str, seconds: float | None, place: Place, as_json: bool) -> None
 @click.argument("group", shell_complete=names_of("groups"))
 @store_options
 @json_option
-def unmute(group: str, place: Place, as_json: bool) -> None:
+def unmute(group: str, place: StorePlace, as_json: bool) -> None:
     """Let a failure group be among what needs attention again. JSON: the `group`, and whether it was `muted`."""
     with place.console() as console:
         was_muted = console.unsnooze(GROUP, group)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_facts, print_json
 from holdfast.cli.tables import Listing, cut_line, echo_wrapped
@@ -35,7 +35,7 @@ _ENDED: Final = ("complete", "failed")
 @click.option("--full", is_flag=True, help="Show all of the data, the traceback and the history.")
 @store_options
 @json_option
-def show(jid: str, full: bool, place: Place, as_json: bool) -> None:
+def show(jid: str, full: bool, place: StorePlace, as_json: bool) -> None:
     """Show a job: its facts, data, attempts, failure, relatives, history, and why it is running or not.
 
     Exit code 1 if there is no such job. With --json: `facts`, `attempts`, `explanation`, `dependencies`, `dependents`;
@@ -173,7 +173,7 @@ def _line(line: HistoryEntry, now: int) -> str:
               help="With --follow: time between two looks.")  # fmt: skip
 @store_options
 @json_option
-def log(jid: str, follow: bool, interval: float, place: Place, as_json: bool) -> int:
+def log(jid: str, follow: bool, interval: float, place: StorePlace, as_json: bool) -> int:
     """Print the lines that a job logged, and its progress.
 
     A job keeps the last 100 lines of its reports. With --json: one object with `jid`, `state`, `progress` and `lines`, with
@@ -235,7 +235,7 @@ def added(before: Sequence[str], now: Sequence[str]) -> list[str]:
 @click.argument("jid")
 @store_options
 @json_option
-def result(jid: str, place: Place, as_json: bool) -> int:
+def result(jid: str, place: StorePlace, as_json: bool) -> int:
     """Print the result of a job as JSON; with --json an object with `jid` and `result`.
 
     Exit code 1, with a sentence, if the job has not ended, has failed or was cancelled, or if its result is not kept any more.

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.bounds import Priority, limits
 from holdfast.cli.bulk import Chosen, choice, report_each
 from holdfast.cli.completion import names_of
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.job_show import log, result, show
@@ -30,7 +30,7 @@ from holdfast.cli.output import (
     watch_option,
 )
 from holdfast.cli.tables import Listing, echo_wrapped, new_line, print_findings
-from holdfast.client.stacks import PATIENCE
+from holdfast.client.stacks import STACK_TIMEOUT_S
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import Action
 from holdfast.console.filters import parse
@@ -91,7 +91,7 @@ def list_jobs(
     is_all: bool,
     columns: tuple[str, ...],
     watch: float | None,
-    place: Place,
+    place: StorePlace,
     as_json: bool,
 ) -> None:
     """List the jobs that FILTER matches; without one, all.
@@ -429,7 +429,7 @@ _SHOWN: Final = 20
 @click.argument("words", metavar="[FILTER]", nargs=-1)
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N jobs [default: all].")
 @store_options
-def export_jobs(words: Sequence[str], limit: int | None, place: Place) -> int:
+def export_jobs(words: Sequence[str], limit: int | None, place: StorePlace) -> int:
     """Print the jobs that FILTER matches, one line of JSON each, with everything that is needed to put them again.
 
     `jid`, `queue`, `klass`, `data`, `priority`, `retries`, `max_losses`, `tags`, `throttles`, `depends`, `due`, `expires`,
@@ -470,7 +470,7 @@ def _export(console: Console, text: str, limit: int) -> tuple[int, list[str]]:
 )
 @store_options
 @json_option
-def import_jobs(file: IO[bytes], keep_jids: bool, place: Place, as_json: bool) -> int:
+def import_jobs(file: IO[bytes], keep_jids: bool, place: StorePlace, as_json: bool) -> int:
     """Put the jobs of an export, or any lines of JSON with `queue` and `klass`.
 
     Jobs get new jids, and dependencies among them are kept; with --keep-jids an import that was interrupted can be repeated. Each
@@ -573,13 +573,13 @@ def jobs() -> None:
 @click.option(
     "--timeout",
     type=FiniteRange(0.01, 3600),
-    default=PATIENCE,
+    default=STACK_TIMEOUT_S,
     show_default=True,
     help="Seconds to wait for the worker.",
 )
 @store_options
 @json_option
-def stack(jid: str, timeout: float, place: Place, as_json: bool) -> int:
+def stack(jid: str, timeout: float, place: StorePlace, as_json: bool) -> int:
     """Show the stack of a running job, innermost frame last.
 
     Its worker takes the stack; code that blocks its process is shown too. Exit code 1 if there is no such job, if it is not
@@ -605,7 +605,7 @@ def stack(jid: str, timeout: float, place: Place, as_json: bool) -> int:
 @click.argument("jid")
 @store_options
 @json_option
-def why(jid: str, place: Place, as_json: bool) -> int:
+def why(jid: str, place: StorePlace, as_json: bool) -> int:
     """Show why a job is running or not: the checks, what blocks it, and how to resolve that.
 
     Exit code 1 if there is no such job, 3 if the store does not respond.

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.output import echo_text, json_option, print_json
-from holdfast.cli.program import Program
+from holdfast.cli.program import ProgramCommand
 from holdfast.console.handles import Console
 from holdfast.console.read.metrics import MOST_QUEUES, Metric
 from holdfast.errors import HoldfastError, UsageError, missing_extra
 from holdfast.settings import check_host
-from holdfast.worker.observe.http import Address, Answer, HttpThread
+from holdfast.worker.observe.http import HttpAddress, HttpResponse, HttpThread
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation
@@ -125,7 +125,7 @@ _MOST = click.option(
 @_MOST
 @store_options
 @json_option
-def show(most: int, place: Place, as_json: bool) -> None:
+def show(most: int, place: StorePlace, as_json: bool) -> None:
     """Print the figures once, in the text format of Prometheus or as JSON."""
     with place.console() as console:
         scraper = Scraper(console, most)
@@ -157,7 +157,7 @@ def _registry(scraper: Scraper) -> Any:
 
 
 @examples("holdfast metrics serve --host 0.0.0.0 --port 7172")
-@metrics.command(cls=Program, path=("metrics",), secret=("url",))
+@metrics.command(cls=ProgramCommand, path=("metrics",), secret=("url",))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(1, 65535), default=7172, show_default=True, help="Port to listen on."
@@ -167,7 +167,7 @@ def _registry(scraper: Scraper) -> Any:
 )
 @_MOST
 @store_options
-def serve(host: str, port: int, otel: bool, most: int, place: Place) -> None:
+def serve(host: str, port: int, otel: bool, most: int, place: StorePlace) -> None:
     """Serve the figures at /metrics until INT or TERM.
 
     One of these is enough for all workers of a namespace. A store that cannot be read shows as holdfast_up 0. With --otel start
@@ -191,10 +191,10 @@ def _observe(scraper: Scraper) -> None:
 def _serve(host: str, port: int, registry: Any) -> None:
     from prometheus_client import exposition
 
-    def page() -> Answer:
-        return Answer(200, exposition.generate_latest(registry), exposition.CONTENT_TYPE_LATEST)
+    def page() -> HttpResponse:
+        return HttpResponse(200, exposition.generate_latest(registry), exposition.CONTENT_TYPE_LATEST)
 
-    thread, address = HttpThread(), Address(host, port)
+    thread, address = HttpThread(), HttpAddress(host, port)
     for path in ("/metrics", "/"):
         thread.http.serve(address, path, page)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 
 import click
 
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.notices.delivery import CLOSING, Delivery
 from holdfast.cli.notices.notice import SURGE, Notice, SurgePoller, notice_of
 from holdfast.cli.notices.receivers import Receivers, receiver_options
 from holdfast.cli.options import length
 from holdfast.cli.output import json_option
-from holdfast.cli.program import Program
+from holdfast.cli.program import ProgramCommand
 from holdfast.client.events import EVENTS
 from holdfast.client.sync import Client
 from holdfast.console.handles import Console
@@ -38,7 +38,10 @@ _SHORTEST_LOOK, _LONGEST_LOOK = 1.0, 3600.0
     "holdfast notify --mail-to ops@example.org --mail-from jobs@example.org --smtp smtp://jobs@mail.example.org",
 )
 @click.command(
-    cls=Program, path=("notify",), secret=("url", "webhook", "chat", "apprise", "smtp"), by_lines=("redact",)
+    cls=ProgramCommand,
+    path=("notify",),
+    secret=("url", "webhook", "chat", "apprise", "smtp"),
+    by_lines=("redact",),
 )
 @receiver_options
 @click.option(
@@ -77,7 +80,7 @@ def notify(
     every: float,
     web: str,
     redact: Sequence[str],
-    place: Place,
+    place: StorePlace,
     as_json: bool,
 ) -> None:
     """Send notices of the events of tracked jobs and of failure surges, until INT or TERM.

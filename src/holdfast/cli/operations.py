@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from holdfast.cli.bulk import DONE, print_refusals, report, what_next
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import DefaultGroup
 from holdfast.cli.output import (
@@ -42,7 +42,7 @@ def operations() -> None:
 @watch_option
 @store_options
 @json_option
-def list_operations(limit: int, watch: float | None, place: Place, as_json: bool) -> None:
+def list_operations(limit: int, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """List the last operations, newest first; the store keeps a hundred.
 
     `state` is scheduled (it has not begun), running, stopped, done, failed or undone; orphaned: it was running, but its program is gone. With --json: the list
@@ -97,7 +97,7 @@ def state_of(row: Operation, now: int) -> str:
 @watch_option
 @store_options
 @json_option
-def show(id: str, watch: float | None, place: Place, as_json: bool) -> None:
+def show(id: str, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """Show an operation: how far it got, the first hundred refusals, and how to continue or undo it.
 
     Exit code 1 if it is not known. With --json: `id`, `spec` (`action`, `filter`, `value`, `who`, `rate`, `most`, `candidates`, `undoes`),
@@ -141,7 +141,7 @@ def _show(console: Console, id: str, as_json: bool) -> None:
 @click.argument("id", metavar="OPERATION")
 @store_options
 @json_option
-def resume(id: str, place: Place, as_json: bool) -> int:
+def resume(id: str, place: StorePlace, as_json: bool) -> int:
     """Continue an operation that was stopped, or whose program is gone, where it ended.
 
     Exit code 1 if it has ended or is run by another program, or if a job was refused; 130 if Ctrl-C stopped it again.
@@ -155,7 +155,7 @@ def resume(id: str, place: Place, as_json: bool) -> int:
 @click.argument("id", metavar="OPERATION")
 @store_options
 @json_option
-def stop(id: str, place: Place, as_json: bool) -> int:
+def stop(id: str, place: StorePlace, as_json: bool) -> int:
     """Stop an operation, whoever runs it. Jobs that it has changed stay so.
 
     Exit code 1 if it does not run. With --json: as `show`.
@@ -182,7 +182,7 @@ def stop(id: str, place: Place, as_json: bool) -> int:
 @yes_option
 @store_options
 @json_option
-def undo(id: str, yes: bool, place: Place, as_json: bool) -> int:
+def undo(id: str, yes: bool, place: StorePlace, as_json: bool) -> int:
     """Undo an operation within an hour: what it changed is changed back, where no other change came in between.
 
     Retry, move, priority, retries, delay, tags and tracking can be undone; cancel, expire, run and edits of data cannot. Exit

@@ -87,7 +87,7 @@ def day(text: str) -> int:
     return round(found.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
 
 
-class Part(NamedTuple):
+class OptionPart(NamedTuple):
     """Which part of a list is shown: so many rows after a cursor, or all of them."""
 
     limit: int
@@ -113,7 +113,7 @@ def list_options(limit: int = 100) -> Callable[[F], F]:
     def give(command: F) -> F:
         @wraps(command)
         def parted(*args: Any, limit: int, after: str, every: bool, **others: Any) -> Any:
-            return command(*args, part=Part(limit, after, every), **others)
+            return command(*args, part=OptionPart(limit, after, every), **others)
 
         given = click.option("--all", "every", is_flag=True, help="Show all rows.")(parted)
         given = click.option(

@@ -37,14 +37,14 @@ PROGRAMS: Final = ("worker", "web", "notify", "topics serve", "topics push", "me
 """The commands that have settings, as they are typed."""
 
 
-class Setting(NamedTuple):
+class ProgramSetting(NamedTuple):
     """What was found for one setting: the value as it was written, and where."""
 
     value: Any
     origin: str
 
 
-class Program(click.Command):
+class ProgramCommand(click.Command):
     """A command that runs for long: its options may also be given by variables and by a file.
 
     `path` names its table in a file, and its variables: `("topics", "push")`. A variable that an option names by `envvar` is one of older releases or systems; `constants`
@@ -109,11 +109,11 @@ class Program(click.Command):
 
     def found(
         self, config: Path | None, environment: Mapping[str, str]
-    ) -> tuple[Path | None, dict[str, Setting]]:
+    ) -> tuple[Path | None, dict[str, ProgramSetting]]:
         """Return the file that is used, and what variables and it set, by key. Raises UsageError."""
         settings = self.settings()
         self._check_variables(environment, settings)
-        found: dict[str, Setting] = {}
+        found: dict[str, ProgramSetting] = {}
         path, document = _document(config)
         file = {} if path is None else self._in_file(path, document, settings)
         for key, option in settings.items():
@@ -192,16 +192,16 @@ class Program(click.Command):
 
     def _in_environment(
         self, key: str, option: click.Parameter, environment: Mapping[str, str]
-    ) -> Setting | None:
+    ) -> ProgramSetting | None:
         variable = self.variable(key)
         if variable in environment:
             if not environment[variable].strip():
                 raise UsageError(f"{variable} is empty: give it a value, or unset it")
-            return Setting(self._parsed(key, option, environment[variable]), variable)
+            return ProgramSetting(self._parsed(key, option, environment[variable]), variable)
         for older in self.older_variables(option):
             if environment.get(older):  # an empty one counts as not set, as it always did
                 value = self.constants.get(older, ("", environment[older]))[1]
-                return Setting(self._parsed(key, option, value), older)
+                return ProgramSetting(self._parsed(key, option, value), older)
         return None
 
     def _parsed(self, key: str, option: click.Parameter, text: str) -> Any:
@@ -212,7 +212,7 @@ class Program(click.Command):
             return [line.strip() for line in text.splitlines() if line.strip()]
         return [text] if option.callback is split_each else split_list(text)
 
-    def _check(self, key: str, option: click.Parameter, setting: Setting) -> None:
+    def _check(self, key: str, option: click.Parameter, setting: ProgramSetting) -> None:
         context = click.Context(self)
         try:
             option.type_cast_value(context, setting.value)
@@ -224,7 +224,7 @@ class Program(click.Command):
 
     def _in_file(
         self, path: Path, document: Mapping[str, Any], settings: Mapping[str, click.Parameter]
-    ) -> dict[str, Setting]:
+    ) -> dict[str, ProgramSetting]:
         name = ".".join(self.path)
         found: object = document
         for word in self.path:
@@ -242,16 +242,16 @@ class Program(click.Command):
                 )
             _check_type(where, settings[key], value)
         return {
-            key: Setting(_as_given(settings[key], value), f"{path}, [{name}] {key}")
+            key: ProgramSetting(_as_given(settings[key], value), f"{path}, [{name}] {key}")
             for key, value in table.items()
         }
 
 
 def _of_all_programs(
     variables: Mapping[str, str], key: str, environment: Mapping[str, str]
-) -> Setting | None:
+) -> ProgramSetting | None:
     name = variables.get(key, "")
-    return Setting(environment[name], name) if environment.get(name) else None
+    return ProgramSetting(environment[name], name) if environment.get(name) else None
 
 
 def key_of(option: click.Parameter) -> str:
@@ -368,7 +368,7 @@ def _checked(path: Path, document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def programs() -> Iterator[Program]:
+def programs() -> Iterator[ProgramCommand]:
     """Load the commands that have settings."""
     from holdfast.cli.main import holdfast
 
@@ -377,5 +377,5 @@ def programs() -> Iterator[Program]:
         for word in words.split():
             assert isinstance(command, click.Group)
             command = command.get_command(click.Context(command), word)
-        assert isinstance(command, Program)
+        assert isinstance(command, ProgramCommand)
         yield command

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from holdfast.cli.completion import names_of
-from holdfast.cli.connection import Place, wait_option, with_place
+from holdfast.cli.connection import StorePlace, wait_option, with_place
 from holdfast.cli.options import given_options, put_flags
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json
 from holdfast.client.sync import Client
@@ -73,7 +73,7 @@ def put(
     waits: bool,
     wait_timeout: float | None,
     queue: str,
-    place: Place,
+    place: StorePlace,
     as_json: bool,
     **options: Any,
 ) -> int:

@@ -8,10 +8,10 @@ import click
 
 from holdfast.cli.bulk import run_bulk
 from holdfast.cli.completion import names_of
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
-from holdfast.cli.options import NEGATIVE, Part, day, length, list_options, print_list, print_rest
+from holdfast.cli.options import NEGATIVE, OptionPart, day, length, list_options, print_list, print_rest
 from holdfast.cli.output import (
     echo_text,
     json_option,
@@ -57,7 +57,7 @@ _COLUMNS: Final = 60
 @watch_option
 @store_options
 @json_option
-def stats(name: str, date: int, watch: float | None, place: Place, as_json: bool) -> None:
+def stats(name: str, date: int, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """Show how long the jobs of a queue waited and ran on a day, and how many there were in the last three hours.
 
     Percentiles are read from buckets a quarter wide. Exit code 1 if there is no such queue. JSON: `queue`, `day`, `stats` with
@@ -191,7 +191,7 @@ def _states(text: str) -> str:
 @yes_option
 @store_options
 @json_option
-def purge(name: str, state: str, dry_run: bool, yes: bool, place: Place, as_json: bool) -> int:
+def purge(name: str, state: str, dry_run: bool, yes: bool, place: StorePlace, as_json: bool) -> int:
     """Cancel all jobs of a queue that are in some states. It shows what it would cancel, and asks.
 
     It works in pieces, as one operation: `holdfast operations` shows it and continues one that was stopped. Exit code 1 if there
@@ -217,7 +217,7 @@ def purge(name: str, state: str, dry_run: bool, yes: bool, place: Place, as_json
 )
 @store_options
 @json_option
-def drain(name: str, timeout: float | None, place: Place, as_json: bool) -> int:
+def drain(name: str, timeout: float | None, place: StorePlace, as_json: bool) -> int:
     """Wait until no job of a queue waits, runs, is stalled or throttled.
 
     Puts go on, so stop what puts jobs first. Scheduled and depending jobs are not waited for until they are ready. Exit code 0 when
@@ -292,7 +292,7 @@ def queues() -> None:
 @store_options
 @json_option
 def list_queues(
-    pattern: str, sort: str, part: Part, watch: float | None, place: Place, as_json: bool
+    pattern: str, sort: str, part: OptionPart, watch: float | None, place: StorePlace, as_json: bool
 ) -> None:
     """List queues with the number of their jobs in each state.
 
@@ -348,7 +348,7 @@ def _pause(row: Counts, now: int) -> str:
 @watch_option
 @store_options
 @json_option
-def show(name: str, watch: float | None, place: Place, as_json: bool) -> None:
+def show(name: str, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """Show one queue: its jobs by state, its pause and limits, its workers, and what happened lately.
 
     Exit code 1 if there is no such queue. JSON: `counts`, `stats` of today, `series` of the last three hours, `throttle`,
@@ -429,7 +429,7 @@ def _workers(found: QueueDetail, now: int) -> str:
 )
 @store_options
 @json_option
-def pause(names: Sequence[str], why: str, seconds: float | None, place: Place, as_json: bool) -> None:
+def pause(names: Sequence[str], why: str, seconds: float | None, place: StorePlace, as_json: bool) -> None:
     """Pause queues: workers take none of their jobs; running jobs continue.
 
     In NAME * is any text. Exit code 1, without a change, if one of them is not known.
@@ -445,7 +445,7 @@ def pause(names: Sequence[str], why: str, seconds: float | None, place: Place, a
 @click.argument("names", metavar="NAME…", nargs=-1, required=True, shell_complete=names_of("queues"))
 @store_options
 @json_option
-def resume(names: Sequence[str], place: Place, as_json: bool) -> None:
+def resume(names: Sequence[str], place: StorePlace, as_json: bool) -> None:
     """Resume paused queues.
 
     In NAME * is any text. Exit code 1, without a change, if one of them is not known.
@@ -487,7 +487,7 @@ def _number(text: str) -> int:
 @click.argument("value", type=_number, metavar="N|none")
 @store_options
 @json_option
-def set_option(name: str, option: str, value: int, place: Place, as_json: bool) -> None:
+def set_option(name: str, option: str, value: int, place: StorePlace, as_json: bool) -> None:
     """Set a limit of a queue, or with none remove it.
 
     max-waiting: puts are refused while N jobs of the queue do not run yet. max-losses: a job fails when it has lost its
@@ -507,7 +507,7 @@ def set_option(name: str, option: str, value: int, place: Place, as_json: bool) 
 @click.argument("name", shell_complete=names_of("queues"))
 @store_options
 @json_option
-def forget(name: str, place: Place, as_json: bool) -> None:
+def forget(name: str, place: StorePlace, as_json: bool) -> None:
     """Remove an empty queue from the list, with its settings and statistics.
 
     Exit code 1 if it still has jobs (failed ones count too), or if it is not known.

@@ -7,10 +7,18 @@ from typing import Any, cast
 import click
 
 from holdfast.cli.completion import names_of
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
-from holdfast.cli.options import Part, given_options, length, list_options, print_list, print_rest, put_flags
+from holdfast.cli.options import (
+    OptionPart,
+    given_options,
+    length,
+    list_options,
+    print_list,
+    print_rest,
+    put_flags,
+)
 from holdfast.cli.output import (
     confirm,
     echo_text,
@@ -51,7 +59,9 @@ def recurring() -> None:
 @watch_option
 @store_options
 @json_option
-def list_recurring(pattern: str, part: Part, watch: float | None, place: Place, as_json: bool) -> None:
+def list_recurring(
+    pattern: str, part: OptionPart, watch: float | None, place: StorePlace, as_json: bool
+) -> None:
     """List recurring jobs by queue, the next due one first.
 
     In QUEUE * is any text. `put` is the number of jobs put so far. JSON: `recurring`, `next` (for --after, "" at the end) and
@@ -107,7 +117,7 @@ def _missed(found: RecurringFacts, now: int) -> str:
 @JID
 @store_options
 @json_option
-def show(jid: str, place: Place, as_json: bool) -> None:
+def show(jid: str, place: StorePlace, as_json: bool) -> None:
     """Show one recurring job. Exit code 1 if it does not exist."""
     with place.console() as console:
         found, now = console.recurring_job(jid), console.now_ms()
@@ -176,7 +186,7 @@ def add(
     interval: float,
     is_class: bool,
     data: str | None,
-    place: Place,
+    place: StorePlace,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -205,7 +215,7 @@ def add(
 @JIDS
 @store_options
 @json_option
-def run(jids: Sequence[str], place: Place, as_json: bool) -> int:
+def run(jids: Sequence[str], place: StorePlace, as_json: bool) -> int:
     """Put a job of each recurring job now, beside its schedule, and print its jid.
 
     This works for paused ones too. Exit code 1 if one of them does not exist. JSON: for each the jid of the new job, or null.
@@ -223,7 +233,7 @@ def run(jids: Sequence[str], place: Place, as_json: bool) -> int:
 @click.option("--why", default="", help="Reason, which lists show.")
 @store_options
 @json_option
-def pause(jids: Sequence[str], why: str, place: Place, as_json: bool) -> int:
+def pause(jids: Sequence[str], why: str, place: StorePlace, as_json: bool) -> int:
     """Pause recurring jobs: they put no jobs until they are resumed, and what they miss is left out.
 
     Exit code 1 if one of them does not exist. JSON: for each whether it changed, or null.
@@ -240,7 +250,7 @@ def pause(jids: Sequence[str], why: str, place: Place, as_json: bool) -> int:
 @JIDS
 @store_options
 @json_option
-def resume(jids: Sequence[str], place: Place, as_json: bool) -> int:
+def resume(jids: Sequence[str], place: StorePlace, as_json: bool) -> int:
     """Resume paused recurring jobs, with the next occurrence that is not over.
 
     Exit code 1 if one of them does not exist. JSON: for each whether it changed, or null.
@@ -254,7 +264,7 @@ def resume(jids: Sequence[str], place: Place, as_json: bool) -> int:
 
 def _each(
     jids: Sequence[str],
-    place: Place,
+    place: StorePlace,
     as_json: bool,
     change: Callable[[Console, str], Any],
     done: Callable[[str, Any], str],
@@ -300,7 +310,7 @@ def _one(console: Console, jid: str, change: Callable[[Console, str], Any]) -> A
 @store_options
 @json_option
 def edit(
-    jid: str, tags: Sequence[str], untags: Sequence[str], place: Place, as_json: bool, **given: Any
+    jid: str, tags: Sequence[str], untags: Sequence[str], place: StorePlace, as_json: bool, **given: Any
 ) -> None:
     """Change a recurring job; jobs that were put stay as they are.
 
@@ -342,7 +352,7 @@ def _json(text: str) -> Any:
 @yes_option
 @store_options
 @json_option
-def delete(jids: Sequence[str], yes: bool, place: Place, as_json: bool) -> int:
+def delete(jids: Sequence[str], yes: bool, place: StorePlace, as_json: bool) -> int:
     """Delete recurring jobs; jobs that were put stay. It asks before.
 
     Exit code 1 if one of them does not exist. JSON: for each whether it existed.

@@ -11,7 +11,7 @@ import click
 from holdfast.cli.examples import examples
 from holdfast.cli.options import print_list
 from holdfast.cli.output import json_option, print_json
-from holdfast.cli.program import PROGRAMS, Program, Setting, programs
+from holdfast.cli.program import PROGRAMS, ProgramCommand, ProgramSetting, programs
 from holdfast.settings import shown_url, unknown_option
 
 
@@ -86,13 +86,17 @@ def settings(command: str | None, config: Path | None, only_set: bool, as_json: 
     print_list(Row._fields, [row for _, row in rows], whole=("setting",), empty="Everything has its default.")
 
 
-def _rows(words: str, program: Program, config: Path | None) -> list[Row]:
+def _rows(words: str, program: ProgramCommand, config: Path | None) -> list[Row]:
     _, found = program.found(config, os.environ)
     return [_row(words, program, key, option, found) for key, option in program.settings().items()]
 
 
 def _row(
-    words: str, program: Program, key: str, option: click.Parameter, found: Mapping[str, Setting]
+    words: str,
+    program: ProgramCommand,
+    key: str,
+    option: click.Parameter,
+    found: Mapping[str, ProgramSetting],
 ) -> Row:
     if key not in found:
         return Row(words, key, default_of(program, option), "default")
@@ -104,7 +108,7 @@ def _row(
     return Row(words, key, value, found[key].origin)
 
 
-def default_of(program: Program, option: click.Parameter) -> str:
+def default_of(program: ProgramCommand, option: click.Parameter) -> str:
     """Return the default of an option as its help has it, without the variables that come before it; "" for none."""
     found = re.search(
         r"\[default: ([^]]*)\]", (option.help or "") if isinstance(option, click.Option) else ""

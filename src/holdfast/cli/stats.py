@@ -13,7 +13,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import print_list
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_json, repeat, watch_option
@@ -193,7 +193,7 @@ _TODAY: Final = ("popped", "completed", "failures", "retried", "lost", "failed")
 @store_options
 @json_option
 @click.pass_context
-def stats(context: click.Context, each: bool, watch: float | None, place: Place, as_json: bool) -> None:
+def stats(context: click.Context, each: bool, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """Show what needs attention, the jobs in each queue by state, and what happened there since midnight UTC.
 
     What needs attention comes first, the most urgent thing on top, with a command that helps. The second table counts runs:
@@ -260,7 +260,7 @@ def statsd(
     count: int,
     prefix: str,
     postfix: str,
-    place: Place,
+    place: StorePlace,
     as_json: bool,
 ) -> int:
     """Send the figures to a statsd as gauges, at every interval, until INT.

@@ -2,9 +2,9 @@
 
 import click
 
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
-from holdfast.cli.options import Part, list_options, print_list, print_rest
+from holdfast.cli.options import OptionPart, list_options, print_list, print_rest
 from holdfast.cli.output import json_option, print_json, repeat, watch_option
 
 
@@ -14,7 +14,7 @@ from holdfast.cli.output import json_option, print_json, repeat, watch_option
 @watch_option
 @store_options
 @json_option
-def tags(part: Part, watch: float | None, place: Place, as_json: bool) -> None:
+def tags(part: OptionPart, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """List the tags of jobs, most used first.
 
     JSON: `tags`, each with `tag` and `jobs`, and `next` (for --after, "" at the end).

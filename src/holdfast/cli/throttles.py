@@ -6,10 +6,10 @@ from typing import Any, Final
 import click
 
 from holdfast.cli.completion import names_of
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
-from holdfast.cli.options import NEGATIVE, Part, length, list_options, print_list, print_rest
+from holdfast.cli.options import NEGATIVE, OptionPart, length, list_options, print_list, print_rest
 from holdfast.cli.output import (
     confirm,
     echo_text,
@@ -43,7 +43,7 @@ def throttles() -> None:
 @watch_option
 @store_options
 @json_option
-def list_throttles(part: Part, watch: float | None, place: Place, as_json: bool) -> None:
+def list_throttles(part: OptionPart, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """List the throttles that have a limit.
 
     JSON: `throttles`, each with `id`, `queue` ("" for a named one), `maximum`, `used`, `pending` and `ttl` (seconds until the limit
@@ -96,7 +96,7 @@ def _ends(one: Throttle) -> str:
 @watch_option
 @store_options
 @json_option
-def show(id: str, limit: int, watch: float | None, place: Place, as_json: bool) -> None:
+def show(id: str, limit: int, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """Show one throttle: who holds a slot since when, and who waits for one.
 
     Exit code 1 if there is no such throttle. JSON: as in list, with `holders` and `waiters`, each with `jid` and `since`.
@@ -143,7 +143,7 @@ def _since(rows: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
 )
 @store_options
 @json_option
-def set_throttle(id: str, maximum: int, seconds: float | None, place: Place, as_json: bool) -> None:
+def set_throttle(id: str, maximum: int, seconds: float | None, place: StorePlace, as_json: bool) -> None:
     """Let at most MAXIMUM jobs of a throttle run at once, 0 for any number.
 
     A higher limit releases waiting jobs. A throttle without a limit gets one. JSON: as an element of list.
@@ -164,7 +164,7 @@ def set_throttle(id: str, maximum: int, seconds: float | None, place: Place, as_
 @yes_option
 @store_options
 @json_option
-def delete(id: str, yes: bool, place: Place, as_json: bool) -> None:
+def delete(id: str, yes: bool, place: StorePlace, as_json: bool) -> None:
     """Delete the limit of a throttle, which releases waiting jobs. It asks before.
 
     Exit code 1 if there is no such throttle. JSON: `id` and `deleted`.
@@ -186,7 +186,7 @@ def delete(id: str, yes: bool, place: Place, as_json: bool) -> None:
 @yes_option
 @store_options
 @json_option
-def release(id: str, jids: Sequence[str], yes: bool, place: Place, as_json: bool) -> int:
+def release(id: str, jids: Sequence[str], yes: bool, place: StorePlace, as_json: bool) -> int:
     """Take slots of a throttle from jobs, which continue to run. It asks before.
 
     For slots that were left behind. A job that waits for a slot waits no more, and does not run until it is put again or

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.output import FiniteRange
 from holdfast.console.handles import Console
 from holdfast.console.health.attention import is_silent
@@ -355,7 +355,7 @@ def _raw_keys() -> Generator[Callable[[float], str]]:
 )
 @click.option("--read-only", is_flag=True, help="Show, and change nothing.")
 @store_options
-def top(interval: float, read_only: bool, place: Place) -> None:
+def top(interval: float, read_only: bool, place: StorePlace) -> None:
     """Show queues, workers and failures live, until q or Ctrl-C.
 
     The arrow keys or j and k select a row, tab changes the pane, s the order. p pauses or resumes the selected queue, u quiets or

@@ -13,7 +13,7 @@ import msgspec
 import platformdirs
 
 from holdfast.cli.completion import names_of
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import (
@@ -23,7 +23,7 @@ from holdfast.cli.options import (
     PROXY,
     PROXY_SECRET,
     USERS,
-    Part,
+    OptionPart,
     length,
     list_options,
     print_list,
@@ -40,7 +40,7 @@ from holdfast.cli.output import (
     watch_option,
     yes_option,
 )
-from holdfast.cli.program import Program
+from holdfast.cli.program import ProgramCommand
 from holdfast.cli.worker import open_log, set_level
 from holdfast.client.signature import read_secret
 from holdfast.commands.topics import MAX_MOVED, Message, TopicCounts
@@ -92,7 +92,7 @@ class _File(msgspec.Struct, frozen=True):
     "holdfast topics push --topic reminders --webhook http://localhost:9191/receive --concurrency 20 --secret-file hook.secret",
     "holdfast topics push --config push.toml",
 )
-@click.command(cls=Program, path=("topics", "push"), secret=("url", "webhook"))
+@click.command(cls=ProgramCommand, path=("topics", "push"), secret=("url", "webhook"))
 @click.option(
     "--topic", "topics", multiple=True, help="Topic to deliver; may be repeated, each with its --webhook."
 )
@@ -138,7 +138,7 @@ def push(
     topics: Sequence[str],
     urls: Sequence[str],
     config: Path | None,
-    place: Place,
+    place: StorePlace,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -215,7 +215,7 @@ def _secret(file: Path) -> bytes:
         raise UsageError(f"secret file {file}: {error.strerror}") from None
 
 
-async def _push(place: Place, webhooks: Sequence[Any]) -> Any:
+async def _push(place: StorePlace, webhooks: Sequence[Any]) -> Any:
     import asyncio
 
     from holdfast.push import Push
@@ -241,7 +241,7 @@ async def _push(place: Place, webhooks: Sequence[Any]) -> Any:
     "holdfast topics serve --auth none",
     "holdfast topics serve --bind 0.0.0.0 --auth bearer --users users.txt",
 )
-@click.command(cls=Program, path=("topics", "serve"), secret=("url",))
+@click.command(cls=ProgramCommand, path=("topics", "serve"), secret=("url",))
 @click.option(
     "--auth",
     type=click.Choice(("none", "basic", "bearer", "proxy")),
@@ -258,7 +258,7 @@ async def _push(place: Place, webhooks: Sequence[Any]) -> Any:
 @PREFIX
 @store_options
 @click.pass_context
-def serve(ctx: click.Context, /, place: Place, port: int, **options: Any) -> None:
+def serve(ctx: click.Context, /, place: StorePlace, port: int, **options: Any) -> None:
     """Serve the topic endpoints until INT or TERM: POST /schedule/TOPIC, /cancel, /reserve, /pull, /release, /requeue, GET /ready.
 
     The same as holdfast web -F --only topics. It needs the extra `web`.
@@ -295,7 +295,7 @@ DEADLINE: Final = click.option(
 )
 @store_options
 @json_option
-def reserve(topic: str, limit: int, ttr: float, place: Place, as_json: bool) -> int:
+def reserve(topic: str, limit: int, ttr: float, place: StorePlace, as_json: bool) -> int:
     """Reserve the earliest ready messages: nobody else gets them until the deadline.
 
     End a reservation with done or give-back; a message whose deadline has passed is queued again by requeue, or by any
@@ -312,7 +312,7 @@ def reserve(topic: str, limit: int, ttr: float, place: Place, as_json: bool) -> 
 @MANY
 @store_options
 @json_option
-def pull(topic: str, limit: int, place: Place, as_json: bool) -> int:
+def pull(topic: str, limit: int, place: StorePlace, as_json: bool) -> int:
     """Take the earliest ready messages: they are printed and deleted.
 
     Text: id, tab, body. Exit code 1 if none is ready. JSON: a list of `id` and `body`.
@@ -344,7 +344,7 @@ def _print_taken(topic: str, found: Sequence[Message], as_json: bool) -> int:
 @DEADLINE
 @store_options
 @json_option
-def done(topic: str, ids: Sequence[str], deadline: float | None, place: Place, as_json: bool) -> int:
+def done(topic: str, ids: Sequence[str], deadline: float | None, place: StorePlace, as_json: bool) -> int:
     """Delete reserved messages that were handled.
 
     Exit code 1 if one of them is not reserved. JSON: for each id whether it was.
@@ -370,7 +370,7 @@ def give_back(
     delay: float | None,
     at: float | None,
     deadline: float | None,
-    place: Place,
+    place: StorePlace,
     as_json: bool,
 ) -> int:
     """Queue reserved messages again, ready now or later.
@@ -399,7 +399,7 @@ def release(
     delay: float | None,
     at: float | None,
     deadline: float | None,
-    place: Place,
+    place: StorePlace,
     as_json: bool,
 ) -> int:
     """End reservations: as done, or with --delay or --at as give-back.
@@ -410,7 +410,7 @@ def release(
 
 
 def _release(
-    place: Place,
+    place: StorePlace,
     topic: str,
     ids: Sequence[str],
     as_json: bool,
@@ -447,7 +447,7 @@ def _release(
 )
 @store_options
 @json_option
-def requeue(topic: str, limit: int, place: Place, as_json: bool) -> None:
+def requeue(topic: str, limit: int, place: StorePlace, as_json: bool) -> None:
     """Queue messages again whose reservation has ended; they are ready at once. Subscribers do this by themselves.
 
     JSON: `requeued`, the number of messages.
@@ -465,7 +465,7 @@ def requeue(topic: str, limit: int, place: Place, as_json: bool) -> None:
 @TOPIC
 @store_options
 @json_option
-def ready(topic: str, place: Place, as_json: bool) -> None:
+def ready(topic: str, place: StorePlace, as_json: bool) -> None:
     """Print how many messages are ready now.
 
     JSON: `topic`, `ready`, `queued` (ready and not yet ready) and `reserved`.
@@ -492,7 +492,7 @@ def topics() -> None:
 @watch_option
 @store_options
 @json_option
-def list_topics(part: Part, watch: float | None, place: Place, as_json: bool) -> None:
+def list_topics(part: OptionPart, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """List the topics that hold messages, in order of their first.
 
     JSON: `topics`, each with `name`, `queued`, `ready`, `reserved`, `first_ready` and `first_deadline` (null for none), and `next`
@@ -541,7 +541,7 @@ def _counts(row: TopicCounts) -> dict[str, Any]:
 @watch_option
 @store_options
 @json_option
-def show(topic: str, limit: int, watch: float | None, place: Place, as_json: bool) -> None:
+def show(topic: str, limit: int, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """Show a topic and its first messages: queued ones by when they are ready, reserved ones by deadline.
 
     Exit code 1 if it holds no messages. JSON: the counts as in list, and `messages`, each with `id`, `state`, `when` and `body`.
@@ -587,7 +587,7 @@ def _message(one: Message) -> dict[str, Any]:
 @click.argument("id")
 @store_options
 @json_option
-def get(topic: str, id: str, place: Place, as_json: bool) -> int:
+def get(topic: str, id: str, place: StorePlace, as_json: bool) -> int:
     """Show one message: its state, when it is ready or its reservation ends, and its body.
 
     Exit code 1 if the topic has no message of that id. JSON: `id`, `state`, `when` and `body`.
@@ -618,7 +618,7 @@ def get(topic: str, id: str, place: Place, as_json: bool) -> int:
 @store_options
 @json_option
 def put(
-    topic: str, id: str, body: str, delay: float | None, at: float | None, place: Place, as_json: bool
+    topic: str, id: str, body: str, delay: float | None, at: float | None, place: StorePlace, as_json: bool
 ) -> int:
     """Put a message under an id of your choice; BODY is sent as it is.
 
@@ -642,7 +642,7 @@ def put(
 @yes_option
 @store_options
 @json_option
-def delete(topic: str, ids: Sequence[str], yes: bool, place: Place, as_json: bool) -> int:
+def delete(topic: str, ids: Sequence[str], yes: bool, place: StorePlace, as_json: bool) -> int:
     """Delete messages, queued or reserved. It asks before.
 
     Exit code 1 if one of them does not exist. JSON: for each id whether it existed.

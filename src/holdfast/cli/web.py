@@ -14,11 +14,11 @@ from typing import Any, Final
 import click
 
 from holdfast.cli import web_samples
-from holdfast.cli.connection import Place, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.options import HOST, HOSTS, PREFIX, PROXY, PROXY_SECRET, USERS
 from holdfast.cli.output import echo_text, json_option, print_json
-from holdfast.cli.program import Program
+from holdfast.cli.program import ProgramCommand
 from holdfast.client.signature import LEAST_SECRET, read_secret
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, UsageError, missing_extra
@@ -38,7 +38,7 @@ _TOPICS_PORT: Final = 7171
     "holdfast web -F --only gateway --bind 0.0.0.0 --auth bearer --users users.txt",
     "holdfast web -K",
 )
-@click.command(cls=Program, path=("web",), secret=("url",), by_lines=("redact",))
+@click.command(cls=ProgramCommand, path=("web",), secret=("url",), by_lines=("redact",))
 @click.option("-F", "--foreground", is_flag=True, help="Stay in the foreground.")
 @click.option(
     "-S",
@@ -111,7 +111,7 @@ _TOPICS_PORT: Final = 7171
 @store_options
 @json_option
 def web(
-    place: Place,
+    place: StorePlace,
     foreground: bool,
     show: bool,
     stop: bool,
@@ -192,7 +192,7 @@ def _stop(folder: Any, as_json: bool) -> None:
     echo_text("the web UI does not run" if found is None else f"stopped, pid {found.pid}")
 
 
-def _start(place: Place, folder: Any, options: dict[str, Any], as_json: bool) -> None:
+def _start(place: StorePlace, folder: Any, options: dict[str, Any], as_json: bool) -> None:
     running = folder.running()
     if running is not None:
         raise HoldfastError(
@@ -230,7 +230,7 @@ def _announce(url: str, pid: int, as_json: bool, *, launch: bool) -> None:
 # Serve.
 
 
-def _check(place: Place, options: dict[str, Any]) -> Any:
+def _check(place: StorePlace, options: dict[str, Any]) -> Any:
     """Return the way to know users. Raises UsageError for options that do not go together."""
     mode, host = options["auth"], options["host"]
     if mode in ("token", "none") and host not in _LOOPBACK:
@@ -299,7 +299,7 @@ def _fill(client: Client) -> None:
     log.setLevel(logging.NOTSET)
 
 
-def _serve(place: Place, folder: Any, options: dict[str, Any]) -> None:
+def _serve(place: StorePlace, folder: Any, options: dict[str, Any]) -> None:
     from holdfast.web import connections, create_app, serving
 
     if options["seed_data"]:

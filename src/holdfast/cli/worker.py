@@ -23,7 +23,7 @@ import msgspec
 
 from holdfast.cli.output import print_json
 from holdfast.cli.place import inherited, own_namespace_option, url_of, url_origin
-from holdfast.cli.program import Program, split_each
+from holdfast.cli.program import ProgramCommand, split_each
 from holdfast.client.opening import clients
 from holdfast.code.importing import noting
 from holdfast.errors import UsageError
@@ -332,7 +332,10 @@ class Reserver(click.Choice[str]):
 
 
 @click.command(
-    cls=Program, path=("worker",), constants={"RUN_AS_SINGLE_PROCESS": ("pool", "serial")}, secret=("url",)
+    cls=ProgramCommand,
+    path=("worker",),
+    constants={"RUN_AS_SINGLE_PROCESS": ("pool", "serial")},
+    secret=("url",),
 )
 @click.option(
     "-q",
@@ -545,7 +548,7 @@ def worker(context: click.Context, /, reloads: bool, **flags: Any) -> int:
     Only these jobs may run: functions marked with @client.job, modules named by --import, modules below --path, modules and
     packages directly in the working directory, and klass names with an --allow prefix.
     """
-    program = cast("Program", context.command)
+    program = cast("ProgramCommand", context.command)
     flags["url_origin"] = url_origin(context) or "--url"
     flags["variables"] = lambda: program.from_variables(context, os.environ)
     if flags["greenlets"]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from holdfast.cli.completion import names_of
-from holdfast.cli.connection import Place, store_options, wait_option, with_place
+from holdfast.cli.connection import StorePlace, store_options, wait_option, with_place
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import length, print_list
@@ -21,7 +21,7 @@ from holdfast.cli.output import (
     repeat,
     watch_option,
 )
-from holdfast.client.stacks import PATIENCE
+from holdfast.client.stacks import STACK_TIMEOUT_S
 from holdfast.client.workers import is_meant
 from holdfast.commands.workers import HeldJob, WorkerFacts
 from holdfast.console.handles import Console
@@ -45,7 +45,7 @@ NAME: Final = click.argument("name", shell_complete=names_of("workers"))
 @watch_option
 @store_options
 @json_option
-def show(name: str, watch: float | None, place: Place, as_json: bool) -> None:
+def show(name: str, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """Show a worker, and what each of its slots runs since when.
 
     NAME is the name of a worker, or the --name of a worker command, which stands for all its children. Exit code 1 if there is no
@@ -130,14 +130,14 @@ def _slot(held: HeldJob, one: WorkerDetail, now: int) -> Sequence[object]:
 @click.option(
     "--timeout",
     type=length,
-    default=str(PATIENCE),
+    default=str(STACK_TIMEOUT_S),
     show_default=True,
     metavar="LENGTH",
     help="Time to wait for each reply.",
 )
 @store_options
 @json_option
-def stack(name: str, limit: int, timeout: float, place: Place, as_json: bool) -> int:
+def stack(name: str, limit: int, timeout: float, place: StorePlace, as_json: bool) -> int:
     """Show the stacks of the running jobs of a worker, the one that runs longest first.
 
     NAME is as in `show`. Exit code 1 if there is no such worker, or if it does not report one of the stacks. JSON: a list of `jid`,
@@ -226,7 +226,7 @@ def workers() -> None:
 @watch_option
 @store_options
 @json_option
-def list_workers(watch: float | None, place: Place, as_json: bool) -> None:
+def list_workers(watch: float | None, place: StorePlace, as_json: bool) -> None:
     """List the workers, the most recently seen first, and those that are silent: they send no heartbeats any more."""
     with place.client(must_exist=True) as client:
 
@@ -265,7 +265,7 @@ def list_workers(watch: float | None, place: Place, as_json: bool) -> None:
 @with_place
 @wait_option("--wait", "--timeout")
 @json_option
-def check(names: Sequence[str], host: str, max_age: float, place: Place, as_json: bool) -> int:
+def check(names: Sequence[str], host: str, max_age: float, place: StorePlace, as_json: bool) -> int:
     """Check whether workers are alive, for health checks of containers.
 
     NAME is the name of a worker, or the --name of a worker command, which stands for all its children. Exit code 0 if for
@@ -292,7 +292,7 @@ def check(names: Sequence[str], host: str, max_age: float, place: Place, as_json
 @NAMES
 @store_options
 @json_option
-def quiet(names: Sequence[str], place: Place, as_json: bool) -> int:
+def quiet(names: Sequence[str], place: StorePlace, as_json: bool) -> int:
     """Have workers finish their jobs and take no more; `drain` also waits until they have.
 
     Exit code 1 if one of them is not known. JSON: for each NAME the workers that it stands for.
@@ -306,7 +306,7 @@ def quiet(names: Sequence[str], place: Place, as_json: bool) -> int:
 @NAMES
 @store_options
 @json_option
-def resume(names: Sequence[str], place: Place, as_json: bool) -> int:
+def resume(names: Sequence[str], place: StorePlace, as_json: bool) -> int:
     """Have quiet workers take jobs again.
 
     Exit code 1 if one of them is not known. JSON: for each NAME the workers that it stands for.
@@ -323,7 +323,7 @@ def resume(names: Sequence[str], place: Place, as_json: bool) -> int:
 )
 @store_options
 @json_option
-def drain(names: Sequence[str], timeout: float | None, place: Place, as_json: bool) -> int:
+def drain(names: Sequence[str], timeout: float | None, place: StorePlace, as_json: bool) -> int:
     """Make workers quiet, and wait until they have finished their jobs.
 
     A drained worker takes no jobs until `resume`; it can be stopped without loss of work. Exit code 0 when all are drained, 1 if
@@ -367,7 +367,7 @@ def _report(found: Mapping[str, Sequence[str]], done: str, as_json: bool) -> int
 @NAMES
 @store_options
 @json_option
-def forget(names: Sequence[str], place: Place, as_json: bool) -> int:
+def forget(names: Sequence[str], place: StorePlace, as_json: bool) -> int:
     """Delete workers from the list; their jobs continue.
 
     One that is alive is listed again with its next heartbeat. Exit code 1, without a change, if one of them is not known. JSON:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import OnePut
 from holdfast.client.decorating import AsyncDecorating
-from holdfast.client.descriptors import AsyncHandle, Part
+from holdfast.client.descriptors import AsyncMethods, Part
 from holdfast.client.handles import AsyncQueues, AsyncStats
 from holdfast.client.job_lookup import AsyncJobs
 from holdfast.client.opening import Opening, note, settle
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncHandle):
+class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncMethods):
     """The async client of one namespace of one store. Calls of one iteration of a loop are sent together; loops may share one.
 
     `url`, options and parts are those of `Client`; an existing connection is a `redis.asyncio.Redis`. Making a

@@ -7,12 +7,12 @@ from math import isfinite
 from typing import Any, Final, cast
 
 from holdfast.client.descriptors import (
-    AsyncHandle,
+    AsyncMethods,
     ClientPart,
     CommandMethod,
     CommandProperty,
     PlanMethod,
-    SyncHandle,
+    SyncMethods,
 )
 from holdfast.codecs import decode
 from holdfast.commands import Command
@@ -118,7 +118,7 @@ class ConfigVerbs(ClientPart):
             yield from ask(unset_command(name))
 
 
-class Config(ConfigVerbs, SyncHandle, MutableMapping[str, Any]):  # type: ignore[misc]
+class Config(ConfigVerbs, SyncMethods, MutableMapping[str, Any]):  # type: ignore[misc]
     """The settings of a namespace as a mapping; every access is a call.
 
     `config[key]` is the decoded value, None without one; `in`, `len`, `keys`, `values` and `items` use `all`:
@@ -152,7 +152,7 @@ class Config(ConfigVerbs, SyncHandle, MutableMapping[str, Any]):  # type: ignore
         return self.all.items()
 
 
-class AsyncConfig(ConfigVerbs, AsyncHandle):
+class AsyncConfig(ConfigVerbs, AsyncMethods):
     """The settings of a namespace, awaited: `await config.get("heartbeat")`, `await config.all`."""
 
 

@@ -132,7 +132,7 @@ class Part(Generic[T_co]):
         return vars(client).setdefault(self._name, kind(client))
 
 
-class SyncHandle:
+class SyncMethods:
     """The base of the handles of a sync client."""
 
     _client: AnyClient
@@ -145,7 +145,7 @@ class SyncHandle:
         return f"<{type(self).__name__} of {self._client!r}>"
 
 
-class AsyncHandle:
+class AsyncMethods:
     """The base of the handles of an async client.
 
     Its methods return what has to be awaited; if it is dropped without that, a RuntimeWarning names the method.
@@ -169,7 +169,7 @@ class AsyncHandle:
         return f"<{type(self).__name__} of {self._client!r}>"
 
 
-class CoroutineHandle(AsyncHandle):
+class CoroutineHandle(AsyncMethods):
     """The base of async handles whose methods return coroutines, never futures: type checkers find a missing `await`."""
 
 
@@ -212,12 +212,12 @@ class Method(Generic[P, R, A]):
     @overload
     def __get__(self, handle: None, owner: object) -> Self: ...
     @overload
-    def __get__(self, handle: SyncHandle, owner: object = None) -> Callable[P, R]: ...
+    def __get__(self, handle: SyncMethods, owner: object = None) -> Callable[P, R]: ...
     @overload
     def __get__(self, handle: CoroutineHandle, owner: object = None) -> Callable[P, Coro[R]]: ...
     @overload
-    def __get__(self, handle: AsyncHandle, owner: object = None) -> Callable[P, A]: ...
-    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> object:
+    def __get__(self, handle: AsyncMethods, owner: object = None) -> Callable[P, A]: ...
+    def __get__(self, handle: SyncMethods | AsyncMethods | None, owner: object = None) -> object:
         return self if handle is None else MethodType(self.method, handle)
 
 
@@ -256,9 +256,9 @@ class Assignable(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __set__(self, handle: SyncHandle, value: T) -> None:
+    def __set__(self, handle: SyncMethods, value: T) -> None:
         target: Any = handle
-        if isinstance(target, AsyncHandle):
+        if isinstance(target, AsyncMethods):
             raise TypeError(f"an assignment cannot be awaited: write `await ….set_{self.name}(…)`")
         target.run(self.write(target, value))
 
@@ -307,7 +307,7 @@ class StepMethod(Method[P, R, Coro[R]]):
         @functools.wraps(make)
         def call(handle: Any, /, *args: P.args, **kwargs: P.kwargs) -> object:
             steps = make(handle, *args, **kwargs)
-            return run_steps(steps) if isinstance(handle, SyncHandle) else await_steps(steps)
+            return run_steps(steps) if isinstance(handle, SyncMethods) else await_steps(steps)
 
         self.method = with_name(call)
 
@@ -322,7 +322,7 @@ class CommandProperty(Generic[R]):
     def read(self, handle: Any) -> object:
         """Send the command."""
         run = handle._client.run
-        method = (self.name_on(handle),) if isinstance(handle, AsyncHandle) else ()
+        method = (self.name_on(handle),) if isinstance(handle, AsyncMethods) else ()
         result: object = run(self.make(handle), *method)
         return result
 
@@ -333,10 +333,10 @@ class CommandProperty(Generic[R]):
     @overload
     def __get__(self, handle: None, owner: object) -> Self: ...
     @overload
-    def __get__(self, handle: SyncHandle, owner: object = None) -> R: ...
+    def __get__(self, handle: SyncMethods, owner: object = None) -> R: ...
     @overload
-    def __get__(self, handle: AsyncHandle, owner: object = None) -> Awaitable[R]: ...
-    def __get__(self, handle: SyncHandle | AsyncHandle | None, owner: object = None) -> object:
+    def __get__(self, handle: AsyncMethods, owner: object = None) -> Awaitable[R]: ...
+    def __get__(self, handle: SyncMethods | AsyncMethods | None, owner: object = None) -> object:
         return self if handle is None else self.read(handle)
 
 
@@ -351,7 +351,7 @@ class PlanProperty(CommandProperty[R]):
         """Run the plan."""
         client = handle._client
         result = client.runner.run(self.make(handle, client._plan_of))
-        return named(result, self.name_on(handle)) if isinstance(handle, AsyncHandle) else result
+        return named(result, self.name_on(handle)) if isinstance(handle, AsyncMethods) else result
 
 
 class Fact(Generic[T]):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from holdfast.client.descriptors import Registrar
 from holdfast.client.listener import AsyncListener, InTask, InThread, Listener, Message
-from holdfast.client.opening import Source, source_of
+from holdfast.client.opening import StoreSource, source_of
 from holdfast.codecs import decode
 from holdfast.errors import UnknownEvent, UsageError
 from holdfast.settings import check_callable, unknown_option
@@ -132,7 +132,7 @@ class EventsBase:
 
     _listener: Any
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: StoreSource) -> None:
         self._source = source
         self._callbacks: dict[str, Callback] = {}
         self._names: dict[str, str] = {}

@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import cast, overload
 
-from holdfast.client.descriptors import AsyncHandle, CoroutineHandle, SyncHandle
+from holdfast.client.descriptors import AsyncMethods, CoroutineHandle, SyncMethods
 from holdfast.client.jobs.verbs import JobVerbs
 from holdfast.client.queue import QueuesVerbs, QueueVerbs, StatsVerbs
 from holdfast.client.tables import AsyncQueueJobs, QueueJobs
@@ -14,7 +14,7 @@ from holdfast.commands.jobs import JobGet
 from holdfast.settings import OWN_THROTTLE
 
 
-class Job(JobVerbs, SyncHandle):
+class Job(JobVerbs, SyncMethods):
     """A job of a sync client."""
 
     @property
@@ -31,7 +31,7 @@ class Job(JobVerbs, SyncHandle):
         return self
 
 
-class Queue(QueueVerbs[Job], SyncHandle):
+class Queue(QueueVerbs[Job], SyncMethods):
     """A queue of a sync client. Making one sends nothing."""
 
     _job_class = Job
@@ -71,14 +71,14 @@ class Queue(QueueVerbs[Job], SyncHandle):
         return True
 
 
-class Queues(QueuesVerbs, SyncHandle):
+class Queues(QueuesVerbs, SyncMethods):
     """The queues of a sync client: `queues["mail"]`."""
 
     def __getitem__(self, name: str) -> Queue:
         return Queue(name, self._client)
 
 
-class Stats(StatsVerbs, SyncHandle):
+class Stats(StatsVerbs, SyncMethods):
     """The statistics of a sync client."""
 
 
@@ -115,7 +115,7 @@ class AsyncJob(JobVerbs, CoroutineHandle):
         return self
 
 
-class AsyncQueue(QueueVerbs[AsyncJob], AsyncHandle):
+class AsyncQueue(QueueVerbs[AsyncJob], AsyncMethods):
     """A queue of an async client. Making one sends nothing."""
 
     _job_class = AsyncJob
@@ -151,12 +151,12 @@ class AsyncQueue(QueueVerbs[AsyncJob], AsyncHandle):
         return await await_steps(self._peek(offset, count))
 
 
-class AsyncQueues(QueuesVerbs, AsyncHandle):
+class AsyncQueues(QueuesVerbs, AsyncMethods):
     """The queues of an async client: `queues["mail"]`."""
 
     def __getitem__(self, name: str) -> AsyncQueue:
         return AsyncQueue(name, self._client)
 
 
-class AsyncStats(StatsVerbs, AsyncHandle):
+class AsyncStats(StatsVerbs, AsyncMethods):
     """The statistics of an async client."""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from holdfast.client.descriptors import AsyncHandle, SyncHandle
+from holdfast.client.descriptors import AsyncMethods, SyncMethods
 from holdfast.client.handles import AsyncJob, Job
 from holdfast.client.recurring import AsyncRecurringJob, RecurringJob
 from holdfast.client.tables import JobsVerbs
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Jobs(JobsVerbs[Job], SyncHandle):
+class Jobs(JobsVerbs[Job], SyncMethods):
     """The jobs of a sync client: `jobs[jid]` is a job, else a recurring job of that jid, else None."""
 
     _job_class = Job
@@ -51,7 +51,7 @@ class Jobs(JobsVerbs[Job], SyncHandle):
         return run_steps(self._failed(group, start, limit))
 
 
-class AsyncJobs(JobsVerbs[AsyncJob], AsyncHandle):
+class AsyncJobs(JobsVerbs[AsyncJob], AsyncMethods):
     """The jobs of an async client: `await jobs[jid]` is a job, else a recurring job of that jid, else None."""
 
     _job_class = AsyncJob

@@ -15,7 +15,7 @@ from threading import Event, Thread, current_thread, get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Generic, TypedDict, TypeVar
 
-from holdfast.client.opening import Source, source_of
+from holdfast.client.opening import StoreSource, source_of
 from holdfast.code.steps import Coro
 from holdfast.errors import ConnectionLost, HoldfastError, UsageError
 from holdfast.settings import check_list, check_text, check_timeout
@@ -81,7 +81,7 @@ class _Retries:
 class ListenerBase(Generic[W]):
     """The base of both listeners."""
 
-    def __init__(self, source: Source, channels: Sequence[str], deadline: float | None) -> None:
+    def __init__(self, source: StoreSource, channels: Sequence[str], deadline: float | None) -> None:
         self._source = source
         self._deadline = deadline
         self._wire: W | None = None

@@ -30,7 +30,7 @@ from holdfast.settings import (
     redis_cli_of,
     shown_url,
 )
-from holdfast.wire.address import DriverClasses, Target, check_options
+from holdfast.wire.address import DriverClasses, StoreTarget, check_options
 from holdfast.wire.outage import gate_of
 from holdfast.wire.shards import FlushWatch, Shard
 
@@ -87,7 +87,7 @@ class Opening(msgspec.Struct, frozen=True):
     """
 
     settings: Settings
-    target: Target
+    target: StoreTarget
     options: ClientOptions
     origin: str = ""
     on_load: Callable[[Any, str], object] | None = None
@@ -146,7 +146,7 @@ def settle(url: object, options: Mapping[str, object], drive: DriverClasses) -> 
     settings = _settings(found, own, origin)
     where = _Embedded(settings.durability) if found is None else None
     kept: Any = {**own, **given}
-    return Opening(settings, Target(given, where, existing), kept, origin, _callback(own))
+    return Opening(settings, StoreTarget(given, where, existing), kept, origin, _callback(own))
 
 
 def _taken_out(given: dict[str, T], names: Iterable[str]) -> dict[str, T]:
@@ -242,7 +242,7 @@ class _Embedded:
         return address.url
 
 
-class Source(Protocol):
+class StoreSource(Protocol):
     """The attributes of a client that listening uses."""
 
     @property
@@ -265,7 +265,7 @@ class Driven(msgspec.Struct, frozen=True):
         return self.opening.settings
 
 
-def source_of(database: Any, *, awaited: bool, namespace: str = "default") -> Source:
+def source_of(database: Any, *, awaited: bool, namespace: str = "default") -> StoreSource:
     """Return `database` if it is a client of holdfast, else a Source made of a redis-py client. Raises UsageError.
 
     With `awaited` it must be async, otherwise sync.
@@ -279,7 +279,7 @@ def source_of(database: Any, *, awaited: bool, namespace: str = "default") -> So
             f"database must be {'an async' if awaited else 'a sync'} client here, not {database!r:.80}"
         )
     if hasattr(database, "shard"):
-        client: Source = database
+        client: StoreSource = database
         return client
     return _driven(database, awaited, namespace)
 

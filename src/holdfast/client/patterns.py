@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from holdfast.client.descriptors import AsyncHandle, ClientPart, CommandMethod, SyncHandle
+from holdfast.client.descriptors import AsyncMethods, ClientPart, CommandMethod, SyncMethods
 from holdfast.codecs import decode, encode_data
 from holdfast.commands import Command
 from holdfast.commands.admin import IdentifiersSet, Patterns, PrioritiesSet
@@ -97,9 +97,9 @@ def _rule(raw: str) -> QueuePriorityPattern:
     return QueuePriorityPattern(list(rule.get("pattern", [])), bool(rule.get("fairly", False)))
 
 
-class QueuePatterns(QueuePatternsVerbs, SyncHandle):
+class QueuePatterns(QueuePatternsVerbs, SyncMethods):
     """The patterns of a sync client."""
 
 
-class AsyncQueuePatterns(QueuePatternsVerbs, AsyncHandle):
+class AsyncQueuePatterns(QueuePatternsVerbs, AsyncMethods):
     """The patterns of an async client."""

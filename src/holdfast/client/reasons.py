@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from holdfast.client.queue_names import as_argument
-from holdfast.client.serving import SILENT_MS, Server, servers_of
+from holdfast.client.serving import SILENT_MS, QueueServer, servers_of
 from holdfast.code.failure import error_line
 from holdfast.errors import cancelled_text
 from holdfast.text import counted, one_line, short_clock, span, times
@@ -292,7 +292,7 @@ def _workers(facts: Facts) -> Check | None:
 
 
 def _taking(
-    facts: Facts, taking: Sequence[Server], silent: Mapping[str, int], shown: dict[str, object]
+    facts: Facts, taking: Sequence[QueueServer], silent: Mapping[str, int], shown: dict[str, object]
 ) -> Check:
     """Return the check of a queue whose jobs some workers take."""
     free = sum(max(one.slots - one.busy, 0) for one in taking)

@@ -7,14 +7,14 @@ import msgspec
 
 from holdfast.client.descriptors import (
     AnyClient,
-    AsyncHandle,
+    AsyncMethods,
     CommandMethod,
     Named,
     PlanMethod,
     PlanProperty,
     SettableFact,
     StepMethod,
-    SyncHandle,
+    SyncMethods,
 )
 from holdfast.client.jobs.facts import JidHandle, Local, imported
 from holdfast.client.recur_options import Changes, make_update
@@ -256,11 +256,11 @@ class RecurringVerbs(JidHandle):
         return f"<{type(self).__name__} {self.klass_name} {self.jid}>"
 
 
-class RecurringJob(RecurringVerbs, SyncHandle):
+class RecurringJob(RecurringVerbs, SyncMethods):
     """A recurring job of a sync client."""
 
 
-class AsyncRecurringJob(RecurringVerbs, AsyncHandle):
+class AsyncRecurringJob(RecurringVerbs, AsyncMethods):
     """A recurring job of an async client."""
 
 
@@ -288,7 +288,7 @@ class RecurringsVerbs(Named, Generic[J]):
         return RecurCancel(check_each("jid", jids, MAX_BATCH))
 
 
-class Recurring(RecurringsVerbs[RecurringJob], SyncHandle):
+class Recurring(RecurringsVerbs[RecurringJob], SyncMethods):
     """The recurring jobs of a sync client: `recurring[jid]`."""
 
     _job_class = RecurringJob
@@ -298,7 +298,7 @@ class Recurring(RecurringsVerbs[RecurringJob], SyncHandle):
         return found[0] if found else None
 
 
-class AsyncRecurring(RecurringsVerbs[AsyncRecurringJob], AsyncHandle):
+class AsyncRecurring(RecurringsVerbs[AsyncRecurringJob], AsyncMethods):
     """The recurring jobs of an async client: `await recurring[jid]`."""
 
     _job_class = AsyncRecurringJob

@@ -24,7 +24,7 @@ def names_in(raw: str) -> tuple[str, ...]:
         return ()
 
 
-class Server(msgspec.Struct, frozen=True, gc=False):
+class QueueServer(msgspec.Struct, frozen=True, gc=False):
     """A worker of a queue, as the core reports it when a job is explained."""
 
     name: str
@@ -42,7 +42,7 @@ class Server(msgspec.Struct, frozen=True, gc=False):
         return not self.quiet and not self.is_silent(now_ms)
 
 
-def servers_of(facts: Mapping[str, Any]) -> list[Server]:
+def servers_of(facts: Mapping[str, Any]) -> list[QueueServer]:
     """Return the workers that take jobs of the queue of a job, from the facts that explain this job."""
     pairs: Sequence[Any] = facts.get("identifiers") or ()
     identifiers: dict[str, tuple[str, ...]] = {
@@ -53,9 +53,9 @@ def servers_of(facts: Mapping[str, Any]) -> list[Server]:
     return found + [_server(row) for row in others if takes(names_in(row[5]), queue, identifiers, row[6])]
 
 
-def _server(row: Sequence[Any]) -> Server:
+def _server(row: Sequence[Any]) -> QueueServer:
     name, seen, quiet, slots, busy = row[:5]
-    return Server(str(name), whole(seen), bool(whole(quiet)), whole(slots), whole(busy))
+    return QueueServer(str(name), whole(seen), bool(whole(quiet)), whole(slots), whole(busy))
 
 
 def whole(value: object) -> int:

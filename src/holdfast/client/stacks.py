@@ -17,7 +17,7 @@ from holdfast.models import JobFacts
 from holdfast.settings import check_name, check_seconds
 from holdfast.wire.plans import Runner
 
-PATIENCE: Final = 5.0
+STACK_TIMEOUT_S: Final = 5.0
 AGAIN: Final = 0.2
 """Seconds until a request that no worker has received is sent again: one that has just begun may not listen yet."""
 LONGEST: Final = 3600.0
@@ -40,7 +40,7 @@ class LiveStack(msgspec.Struct, frozen=True):
         return self.stack
 
 
-class Answer(msgspec.Struct):
+class StackReply(msgspec.Struct):
     """The reply of a worker: a stack, or the reason why there is none."""
 
     worker: str = ""
@@ -88,7 +88,7 @@ class _Request:
     def read(self, message: tuple[str, bytes]) -> LiveStack:
         """Read the reply. Raises WrongState when the worker does not perform the job (any more)."""
         try:
-            reply = msgspec.json.decode(message[1], type=Answer)
+            reply = msgspec.json.decode(message[1], type=StackReply)
         except msgspec.MsgspecError as error:
             raise HoldfastError(f"worker {self._worker} sent a reply that cannot be read: {error}") from error
         if reply.problem:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 from holdfast.client.base import ClientBase, time_of
 from holdfast.client.bulk import ONE_PUT, Batch, OnePut
 from holdfast.client.decorating import Decorating
-from holdfast.client.descriptors import Part, SyncHandle
+from holdfast.client.descriptors import Part, SyncMethods
 from holdfast.client.handles import Queues, Stats
 from holdfast.client.job_lookup import Jobs
 from holdfast.client.opening import Opening, note, settle
@@ -45,7 +45,7 @@ R = TypeVar("R")
 log = logging.getLogger("holdfast")
 
 
-class Client(Decorating, ClientBase[Redis], SyncHandle):
+class Client(Decorating, ClientBase[Redis], SyncMethods):
     """The sync client of one namespace of one store. Any number of threads may share one, and forked processes may use it.
 
     `url` is `redis://`, `rediss://` or `unix://`, or a `redis.Redis` whose connections are then used as they are; its

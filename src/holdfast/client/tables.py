@@ -6,12 +6,12 @@ from typing import Any, Final, Generic, TypeVar, cast
 from holdfast.client.cancelling import cancel_jobs
 from holdfast.client.descriptors import (
     AnyClient,
-    AsyncHandle,
+    AsyncMethods,
     CommandMethod,
     Named,
     PlanMethod,
     StepMethod,
-    SyncHandle,
+    SyncMethods,
     run_plan,
 )
 from holdfast.client.explanation import Explanation, explained
@@ -80,11 +80,11 @@ class QueueJobsVerbs:
         return f"<{type(self).__name__} {self.name}>"
 
 
-class QueueJobs(QueueJobsVerbs, SyncHandle):
+class QueueJobs(QueueJobsVerbs, SyncMethods):
     """The jobs of a queue of a sync client: `queue.jobs.running()`."""
 
 
-class AsyncQueueJobs(QueueJobsVerbs, AsyncHandle):
+class AsyncQueueJobs(QueueJobsVerbs, AsyncMethods):
     """The jobs of a queue of an async client: `await queue.jobs.running()`."""
 
 

@@ -5,13 +5,13 @@ from typing import Final
 
 from holdfast.client.descriptors import (
     AnyClient,
-    AsyncHandle,
+    AsyncMethods,
     CommandMethod,
     Named,
     PlanMethod,
     SettableMethod,
     SettableProperty,
-    SyncHandle,
+    SyncMethods,
 )
 from holdfast.client.tables import listed
 from holdfast.commands import Command
@@ -156,11 +156,11 @@ class ThrottlesVerbs(Named):
         return ThrottleNames(check_name("cursor", cursor), check_whole("count", count, 1, MAX_BATCH))
 
 
-class Throttle(ThrottleVerbs, SyncHandle):
+class Throttle(ThrottleVerbs, SyncMethods):
     """A throttle of a sync client."""
 
 
-class Throttles(ThrottlesVerbs, SyncHandle):
+class Throttles(ThrottlesVerbs, SyncMethods):
     """The throttles of a sync client: `throttles["name"]`."""
 
     def __getitem__(self, name: str) -> Throttle:
@@ -172,11 +172,11 @@ class Throttles(ThrottlesVerbs, SyncHandle):
         return [self[name] for name in self.run(_names_of_own())]
 
 
-class AsyncThrottle(ThrottleVerbs, AsyncHandle):
+class AsyncThrottle(ThrottleVerbs, AsyncMethods):
     """A throttle of an async client."""
 
 
-class AsyncThrottles(ThrottlesVerbs, AsyncHandle):
+class AsyncThrottles(ThrottlesVerbs, AsyncMethods):
     """The throttles of an async client: `throttles["name"]`."""
 
     def __getitem__(self, name: str) -> AsyncThrottle:

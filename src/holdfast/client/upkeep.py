@@ -1,6 +1,6 @@
 """Methods for operators: settings, maintenance and the audit log, for both clients."""
 
-from holdfast.client.descriptors import AsyncHandle, ClientPart, CommandMethod, SyncHandle
+from holdfast.client.descriptors import AsyncMethods, ClientPart, CommandMethod, SyncMethods
 from holdfast.commands import Command
 from holdfast.commands.admin import (
     Audit,
@@ -90,17 +90,17 @@ class UpkeepVerbs(ClientPart):
         )
 
 
-class Upkeep(UpkeepVerbs, SyncHandle):
+class Upkeep(UpkeepVerbs, SyncMethods):
     """The upkeep of a sync client."""
 
 
-class AsyncUpkeep(UpkeepVerbs, AsyncHandle):
+class AsyncUpkeep(UpkeepVerbs, AsyncMethods):
     """The upkeep of an async client."""
 
 
-class AuditLog(AuditVerbs, SyncHandle):
+class AuditLog(AuditVerbs, SyncMethods):
     """The audit log of a sync client."""
 
 
-class AsyncAuditLog(AuditVerbs, AsyncHandle):
+class AsyncAuditLog(AuditVerbs, AsyncMethods):
     """The audit log of an async client."""

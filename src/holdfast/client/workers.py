@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.client.descriptors import (
-    AsyncHandle,
+    AsyncMethods,
     ClientPart,
     CommandMethod,
     PlanMethod,
     PlanProperty,
-    SyncHandle,
+    SyncMethods,
 )
 from holdfast.commands import Command
 from holdfast.commands.workers import (
@@ -95,7 +95,7 @@ class WorkersVerbs(ClientPart):
         return WorkerForget([check_name("worker", name) for name in names])
 
 
-class WorkersOf(WorkersVerbs, SyncHandle):
+class WorkersOf(WorkersVerbs, SyncMethods):
     """The workers of a sync client, by name; iterating yields the names."""
 
     def __iter__(self) -> Iterator[str]:
@@ -108,7 +108,7 @@ class WorkersOf(WorkersVerbs, SyncHandle):
         return any(worker.name == name for worker in self.all())
 
 
-class AsyncWorkersOf(WorkersVerbs, AsyncHandle):
+class AsyncWorkersOf(WorkersVerbs, AsyncMethods):
     """The workers of an async client: `await workers["box-7"]` has the jids of its jobs."""
 
 

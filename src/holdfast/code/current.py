@@ -14,7 +14,7 @@ def not_lost() -> str:
     return ""
 
 
-class Running:
+class RunningJob:
     """A running job. Its `Job` object is made by `make` at the first use.
 
     `lost` returns the reason if its lease is known to be lost, else "". `sandbox` returns the directory of its sandbox,
@@ -62,7 +62,7 @@ class Running:
         return self.made
 
 
-running: Final[ContextVar[Running | None]] = ContextVar("holdfast_running", default=None)
+running: Final[ContextVar[RunningJob | None]] = ContextVar("holdfast_running", default=None)
 
 
 def running_job() -> Any:

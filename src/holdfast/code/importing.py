@@ -75,7 +75,7 @@ def _when_imported(file: str, since: int) -> int:
     return _UNKNOWN if changed >= since - _COARSE else status.st_mtime_ns
 
 
-class Watch:
+class FileWatch:
     """The file of a module, whose time is checked. `changed_at` is when the loaded file was saved."""
 
     __slots__ = ("_is_warned", "changed_at", "checked_at", "file", "loading", "module")
@@ -124,17 +124,17 @@ class Watch:
         return modified
 
 
-_watches: Final[dict[str, Watch]] = {}
+_watches: Final[dict[str, FileWatch]] = {}
 
 
-def watch(module: ModuleType | None) -> Watch | None:
+def watch(module: ModuleType | None) -> FileWatch | None:
     """Return the watch of the file of `module`; None if it has no file, or is the program itself."""
     file = getattr(module, "__file__", None)
     if module is None or file is None or module.__name__ == "__main__":
         return None
     known = _watches.get(module.__name__)
     if known is None or known.module is not module:
-        known = _watches[module.__name__] = Watch(module, file)
+        known = _watches[module.__name__] = FileWatch(module, file)
     return known
 
 

@@ -15,7 +15,7 @@ from holdfast.code import soft_limit
 from holdfast.code.backoff import Backoff, code_backoff
 from holdfast.code.job_options import RESULT_KEEP, JobOptions, travelling
 from holdfast.code.naming import klass_name
-from holdfast.code.signature import Arguments, Result
+from holdfast.code.signature import Arguments, ResultType
 from holdfast.errors import UsageError
 from holdfast.settings import (
     MAX_DELAY,
@@ -51,7 +51,7 @@ class Registered:
     soft_timeout: float | None = None
     strict_results: bool = False
     arguments: Arguments = field(init=False)
-    result: Result = field(init=False)
+    result: ResultType = field(init=False)
     is_async: bool = field(init=False)
 
     def retries_after(self, error: BaseException) -> bool:
@@ -61,7 +61,7 @@ class Registered:
 
     def __post_init__(self) -> None:
         self.arguments = Arguments(self.function, self.name.rpartition(".")[2])
-        self.result = Result(self.function)
+        self.result = ResultType(self.function)
         self.is_async = inspect.iscoroutinefunction(self.function)
 
 

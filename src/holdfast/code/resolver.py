@@ -9,14 +9,14 @@ from typing import Any
 from holdfast.code import registry
 from holdfast.code.allowed import AllowList
 from holdfast.code.calling import PERFORM, find_code, find_method, walk
-from holdfast.code.importing import Watch, import_noted, refresh, watch
+from holdfast.code.importing import FileWatch, import_noted, refresh, watch
 from holdfast.code.middleware import surround
 from holdfast.code.registry import Registered
 from holdfast.code.soft_limit import checked, limited
 from holdfast.errors import JobTimedOutError, NotAllowed
 
 
-class Target:
+class CodeTarget:
     """The code that performs the jobs of one klass in one queue.
 
     `function` is set for function jobs. `completes`: returning completes the job.
@@ -25,7 +25,7 @@ class Target:
     __slots__ = ("_changed_at", "_watch", "call", "completes", "function", "is_async")
 
     def __init__(
-        self, call: Callable[..., Any], function: Registered | None, completes: bool, watch: Watch | None
+        self, call: Callable[..., Any], function: Registered | None, completes: bool, watch: FileWatch | None
     ) -> None:
         self.call = call
         self.function = function
@@ -54,9 +54,9 @@ class Resolver:
         self.allow = allow if allow is not None else AllowList()
         self.plain_queues = frozenset(plain_queues)
         self.auto_complete = auto_complete
-        self._targets: dict[tuple[str, str], Target] = {}
+        self._targets: dict[tuple[str, str], CodeTarget] = {}
 
-    def resolve(self, klass: str, queue: str) -> Target:
+    def resolve(self, klass: str, queue: str) -> CodeTarget:
         """Return the code that performs `klass` in `queue`. Raises CannotRun."""
         key = (klass, queue)
         target = self._targets.get(key)
@@ -65,7 +65,7 @@ class Resolver:
         target = self._targets[key] = find_code(klass, lambda: self._find(klass, queue))
         return target
 
-    def _find(self, klass: str, queue: str) -> Target:
+    def _find(self, klass: str, queue: str) -> CodeTarget:
         entry = registry.find(klass)
         if entry is not None:
             self._refresh(sys.modules.get(entry.function.__module__))
@@ -90,11 +90,11 @@ class Resolver:
         name, call = find_method(thing, klass, queue, queue in self.plain_queues, self.allow)
         soft = checked(getattr(thing, "soft_timeout", None))
         call = limited(surround(thing, call), soft, JobTimedOutError)
-        return Target(call, None, self.auto_complete or name == PERFORM, self._watched(module))
+        return CodeTarget(call, None, self.auto_complete or name == PERFORM, self._watched(module))
 
-    def _function(self, entry: Registered) -> Target:
+    def _function(self, entry: Registered) -> CodeTarget:
         call = limited(entry.function, entry.soft_timeout)
-        return Target(call, entry, True, self._watched(sys.modules.get(entry.function.__module__)))
+        return CodeTarget(call, entry, True, self._watched(sys.modules.get(entry.function.__module__)))
 
     def _load(self, name: str) -> ModuleType:
         self._refresh(sys.modules.get(name))
@@ -105,6 +105,6 @@ class Resolver:
         if module is not None and self.allow.holds(module):
             refresh(module)
 
-    def _watched(self, module: ModuleType | None) -> Watch | None:
+    def _watched(self, module: ModuleType | None) -> FileWatch | None:
         """Return the watch of a module that may be reloaded: one that is allowed by its location."""
         return watch(module) if self.allow.holds(module) else None

@@ -394,7 +394,7 @@ def _content(plain: Mapping[str, Any], built: object) -> Mapping[str, Any] | Non
     return None
 
 
-class Result:
+class ResultType:
     """The declared result of a function."""
 
     def __init__(self, function: Callable[..., object]) -> None:

@@ -12,7 +12,7 @@ from holdfast.client.queue_names import REST, divide_by_rules, resolve_queue_nam
 from holdfast.commands.admin import PatternFacts, Patterns
 from holdfast.commands.queues import QueueNames
 from holdfast.console.read.fleet import rules_of
-from holdfast.console.read.namespace_queries import Settings, settings
+from holdfast.console.read.namespace_queries import NamespaceSettings, settings
 from holdfast.console.read.queries import identifiers_of
 from holdfast.errors import UsageError, WrongState
 from holdfast.settings import check_name
@@ -80,7 +80,7 @@ class ChangedSettings(WrongState):
         self.fields = fields
 
 
-def changes_of(found: Settings, changes: Sequence[SettingChange]) -> list[SettingChanged]:
+def changes_of(found: NamespaceSettings, changes: Sequence[SettingChange]) -> list[SettingChanged]:
     """Return what changes would change, checked. Raises BadSettings, and ChangedSettings if a value is not the one that was seen."""
     values = {one.name: (one.value, one.default, one.is_set) for one in found.known}
     values |= {name: (value, "", True) for name, value in found.others.items()}

@@ -17,11 +17,11 @@ import msgspec
 from holdfast.client.config import setting_command
 from holdfast.client.descriptors import (
     AnyClient,
-    AsyncHandle,
+    AsyncMethods,
     CommandMethod,
     PlanMethod,
     StepMethod,
-    SyncHandle,
+    SyncMethods,
     run_plan,
 )
 from holdfast.code.steps import Steps
@@ -40,12 +40,12 @@ from holdfast.console.health import snooze
 from holdfast.console.health.snooze import Snooze
 from holdfast.console.operations import operations
 from holdfast.console.operations.dry_run import DryRun, dry_run
-from holdfast.console.operations.operations import Operation, Running
+from holdfast.console.operations.operations import Operation, RunningOperation
 from holdfast.console.operations.spec import Spec
 from holdfast.console.read import job_queries, namespace_queries, queries
 from holdfast.console.read.job_queries import FailureDetail, JobDetail
 from holdfast.console.read.metrics import MOST_QUEUES, Metric, figures, metrics
-from holdfast.console.read.named import NamedVerbs, QueueVerbs, TopicVerbs
+from holdfast.console.read.named import ConsoleQueueVerbs, ConsoleTopicVerbs, NamedVerbs
 from holdfast.console.read.overview import Overview, overview, snoozed
 from holdfast.console.read.queries import Page, Throttle, WorkerDetail
 from holdfast.console.search.search import SearchPage, search
@@ -66,7 +66,7 @@ def _now(ask: Planner) -> Plan[int]:
 def _ignore(_: object) -> None: ...
 
 
-class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
+class ConsoleVerbs(TransferVerbs, NamedVerbs, ConsoleQueueVerbs, ConsoleTopicVerbs):
     """The queries and actions of operators. `actor` is who acts, for the audit log; without it nothing is audited."""
 
     _client: AnyClient
@@ -211,7 +211,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
         return namespace_queries.tags(ask, after, limit)
 
     @PlanMethod
-    def settings(self, ask: Planner) -> Plan[namespace_queries.Settings]:
+    def settings(self, ask: Planner) -> Plan[namespace_queries.NamespaceSettings]:
         """Every setting with its value, default and meaning."""
         return namespace_queries.settings(ask)
 
@@ -320,18 +320,18 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
         return (yield from dry_run(ask, spec, (yield from _now(ask)), most, on_page))
 
     @PlanMethod
-    def start_operation(self, ask: Planner, spec: Spec) -> Plan[Running]:
+    def start_operation(self, ask: Planner, spec: Spec) -> Plan[RunningOperation]:
         """Note an operation in the store and the audit log; `run_operation` runs it."""
         named = msgspec.structs.replace(spec, who=spec.who or self.actor)
         return (yield from operations.start(ask, named, self.runner, (yield from _now(ask))))
 
     @PlanMethod
-    def resume_operation(self, ask: Planner, id: str) -> Plan[Running]:
+    def resume_operation(self, ask: Planner, id: str) -> Plan[RunningOperation]:
         """Take over an operation that was stopped, or that nobody runs; `run_operation` runs it."""
         return (yield from operations.resume(ask, id, self.runner, (yield from _now(ask))))
 
     @PlanMethod
-    def undo_operation(self, ask: Planner, id: str) -> Plan[Running]:
+    def undo_operation(self, ask: Planner, id: str) -> Plan[RunningOperation]:
         """Begin to undo an operation; `run_operation` runs that. Possible for an hour. Raises WrongState."""
         return (yield from operations.undo(ask, id, self.actor, self.runner, (yield from _now(ask))))
 
@@ -342,7 +342,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
 
     @StepMethod
     def run_operation(
-        self, running: Running, on_step: Callable[[Running], None] = _ignore
+        self, running: RunningOperation, on_step: Callable[[RunningOperation], None] = _ignore
     ) -> Steps[Operation]:
         """Run an operation to its end, or until somebody stops it. Each step is reported."""
         now: int = (yield run_plan(self._client, _now)) if running.spec.starts_ms else 0
@@ -366,7 +366,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
         found: Operation = yield run_plan(self._client, self._operation, running.id)
         return found
 
-    def _step(self, ask: Planner, running: Running) -> Plan[int]:
+    def _step(self, ask: Planner, running: RunningOperation) -> Plan[int]:
         rate = running.spec.rate
         count = min(max(int(rate), 1), operations.AT_ONCE) if rate else operations.AT_ONCE
         return operations.step(ask, running, count)
@@ -388,14 +388,14 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, QueueVerbs, TopicVerbs):
         return self._operation(ask, id)
 
 
-class Console(ConsoleVerbs, SyncHandle):
+class Console(ConsoleVerbs, SyncMethods):
     """The console of a sync client."""
 
     def _pause(self, seconds: float) -> Any:
         time.sleep(max(seconds, 0))
 
 
-class AsyncConsole(ConsoleVerbs, AsyncHandle):
+class AsyncConsole(ConsoleVerbs, AsyncMethods):
     """The console of an async client."""
 
     def _pause(self, seconds: float) -> Any:

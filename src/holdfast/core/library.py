@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast.core.rows import Row, rows, rows_of
+from holdfast.core.rows import VerbRow, rows, rows_of
 from holdfast.core.sources import CoreBroken, in_order, requires, source
 from holdfast.release import CORE_VERSION
 
@@ -80,7 +80,7 @@ def _kept(module: str) -> str:
     return f'loaded["{module}"] = {{\n{known}}}\ntexts["{module}"] = [==[\n{body}]==]'
 
 
-def _row(module: str, place: int, row: Row) -> str:
+def _row(module: str, place: int, row: VerbRow) -> str:
     flags = "".join(f'"{flag}", ' for flag in row.flags)
     run = f'function(ctx, args) return run("{module}", {place})(ctx, args) end'
     return f'  {{ "{row.verb}", {{ {flags}}}, "{row.words}", {run} }},\n'

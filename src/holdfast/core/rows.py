@@ -13,7 +13,7 @@ FLAGS = {"ADDS": (), "DRAINS": ("allow-oom",), "READS": ("no-writes",)}
 """The flags of the store for each word in the files."""
 
 
-class Row(NamedTuple):
+class VerbRow(NamedTuple):
     """One verb; `words` names its arguments."""
 
     verb: str
@@ -21,15 +21,17 @@ class Row(NamedTuple):
     words: str
 
 
-def rows(module: str) -> list[Row]:
+def rows(module: str) -> list[VerbRow]:
     """Return the rows of one file, in order. Raises CoreBroken if one cannot be read."""
     text = source(module)
     found = _ROW.findall(text)
     if len(found) != len(_BEGIN.findall(text)):
         raise CoreBroken(f"{module} has a row that cannot be read")
-    return [Row(verb, FLAGS[flags], "".join(re.findall(r'"([^"]*)"', words))) for verb, flags, words in found]
+    return [
+        VerbRow(verb, FLAGS[flags], "".join(re.findall(r'"([^"]*)"', words))) for verb, flags, words in found
+    ]
 
 
-def rows_of(door: str) -> list[Row]:
+def rows_of(door: str) -> list[VerbRow]:
     """Return the rows of all files that a door needs."""
     return [row for module in in_order(door) if module.startswith("doors.") for row in rows(module)]

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self
 
 from holdfast.errors import HoldfastError, StoreUnavailable, StoreUnsupported, UsageError
 from holdfast.store import processes, resp
-from holdfast.store.server import Program
+from holdfast.store.server import ServerProgram
 
 LEVELS = ("memory", "process", "fsync")
 """Durability levels of an embedded store, weakest first."""
@@ -100,7 +100,7 @@ def forget(directory: Path) -> None:
         (directory / name).unlink(missing_ok=True)
 
 
-def open_format(directory: Path, program: Program, durability: str) -> None:
+def open_format(directory: Path, program: ServerProgram, durability: str) -> None:
     """Check that this program may open the data here, and record its version.
 
     Raises StoreUnsupported for a format of a later holdfast, for another engine, for an older server than
@@ -120,7 +120,7 @@ def open_format(directory: Path, program: Program, durability: str) -> None:
         _write(directory / "holdfast.json", mark, lasting=True)
 
 
-def _check_format(directory: Path, content: dict[str, Any], program: Program) -> None:
+def _check_format(directory: Path, content: dict[str, Any], program: ServerProgram) -> None:
     if content.get("format", 0) > FORMAT:
         raise StoreUnsupported(
             f"{directory} was written by a newer holdfast (format {content['format']}, this one knows {FORMAT}): "

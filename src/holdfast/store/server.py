@@ -34,7 +34,7 @@ With `everysec` the server delays a write by up to two seconds while a flush is 
 SET_PARENT_DEATH_SIGNAL = 1
 
 
-class Program(NamedTuple):
+class ServerProgram(NamedTuple):
     """A server program, its engine and version."""
 
     path: str
@@ -66,7 +66,7 @@ def bundled_program() -> Path:
     )
 
 
-def examine(path: Path | str) -> Program:
+def examine(path: Path | str) -> ServerProgram:
     """Return engine and version of a server program. Raises StoreUnsupported if it is not one."""
     try:
         result = subprocess.run(
@@ -80,7 +80,7 @@ def examine(path: Path | str) -> Program:
             f"{path} is not a Valkey or Redis server: {(result.stdout + result.stderr)[:200]!r}"
         )
     major, minor, patch = (int(part) for part in found.groups()[1:])
-    return Program(str(path), found[1].lower(), (major, minor, patch))
+    return ServerProgram(str(path), found[1].lower(), (major, minor, patch))
 
 
 class Server:

@@ -19,7 +19,7 @@ from typing import NoReturn
 from holdfast.errors import HoldfastError, StoreUnavailable, UsageError
 from holdfast.store import files, paths, processes, resp
 from holdfast.store.files import FAILED, REFUSALS, STARTED, TAKEN, Record, end_orphan, log_line, longer
-from holdfast.store.server import LOG_SETTINGS, Program, Server, describe_end, examine
+from holdfast.store.server import LOG_SETTINGS, Server, ServerProgram, describe_end, examine
 
 
 class IdleClock:
@@ -85,7 +85,7 @@ class Warden:
     """The owner of one directory. `run` returns the exit code: 0 after a stop, 1 after giving up."""
 
     def __init__(
-        self, directory: Path, program: Program, durability: str, linger: float, socket: str, lock: int
+        self, directory: Path, program: ServerProgram, durability: str, linger: float, socket: str, lock: int
     ) -> None:
         self.directory = directory
         self.program = program

@@ -18,7 +18,7 @@ import msgspec
 from holdfast.client.function_jobs import moment_of
 from holdfast.code.allowed import AllowList, Located
 from holdfast.code.current import running
-from holdfast.code.resolver import Resolver, Target
+from holdfast.code.resolver import CodeTarget, Resolver
 from holdfast.commands.admin import SetClock
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.leases import Popped
@@ -207,13 +207,13 @@ class _Noting(Resolver):
         super().__init__(allow, queues, options.get("auto_complete", False))
         self.raised: dict[str, BaseException] = {}
 
-    def resolve(self, klass: str, queue: str) -> Target:
+    def resolve(self, klass: str, queue: str) -> CodeTarget:
         found = super().resolve(klass, queue)
         noting = copy(found)
         noting.call = self._noting(found)
         return noting
 
-    def _noting(self, target: Target) -> Callable[..., object]:
+    def _noting(self, target: CodeTarget) -> Callable[..., object]:
         call = target.call
         if not target.is_async:
 

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypedDict,
 from holdfast.client.aio import AsyncClient
 from holdfast.client.handles import AsyncJob, Job
 from holdfast.client.sync import Client
-from holdfast.code.current import Running
+from holdfast.code.current import RunningJob
 from holdfast.code.steps import drive, drive_async
 from holdfast.commands import Command
 from holdfast.errors import UsageError
@@ -48,7 +48,7 @@ async def perform_in_task(performer: Performer, facts: JobFacts, threads: Thread
 class _Slot:
     """The slot that a performer needs. Nothing reads it."""
 
-    current: Running | None = None
+    current: RunningJob | None = None
     lost = ""
 
 

@@ -22,7 +22,7 @@ from starlette.types import Scope
 from holdfast.errors import UsageError
 from holdfast.logs import logger
 from holdfast.web.front_pages import front_page
-from holdfast.web.gate import Refusal, problem, refusal, wants_json
+from holdfast.web.gate import GateRefusal, problem, refusal, wants_json
 from holdfast.web.parts import place_of
 from holdfast.web.users import User
 
@@ -156,8 +156,8 @@ def _refuse(scope: Scope, status: int, sentence: str) -> NoReturn:
     """Raise the response to a request whose user could not be found out, with the id of the request, under which the log has the cause."""
     text = f"{sentence} Request {scope.get('holdfast.request', '')}: the log of the application has more."
     if wants_json(scope):
-        raise Refusal(problem(scope, status, text))
-    raise Refusal(front_page(scope, status, "This did not work", text))
+        raise GateRefusal(problem(scope, status, text))
+    raise GateRefusal(front_page(scope, status, "This did not work", text))
 
 
 class _Threads:

@@ -22,7 +22,7 @@ from holdfast.errors import (
 from holdfast.logs import logger
 from holdfast.text import one_line
 from holdfast.web.front_pages import front_page
-from holdfast.web.gate import Refusal, TooLarge, about_store, problem, wants_json
+from holdfast.web.gate import GateRefusal, TooLarge, about_store, problem, wants_json
 from holdfast.web.parts import part_of, place_of
 from holdfast.web.views import Done
 
@@ -47,7 +47,7 @@ def status_of(error: Exception) -> int:
 
 def handle_errors(app: Starlette) -> None:
     """Add the handlers of all errors to an application."""
-    kinds: list[type[Exception]] = [HTTPException, Refusal, TooLarge, ClientDisconnect, Exception]
+    kinds: list[type[Exception]] = [HTTPException, GateRefusal, TooLarge, ClientDisconnect, Exception]
     for kind in [*kinds, *(kind for kind, _ in _STATUS)]:
         app.add_exception_handler(kind, respond)
 
@@ -59,7 +59,7 @@ async def respond(request: Request, error: Exception) -> Response:
         response = _page(request, error.status_code, f"{error.detail}." if is_bare else error.detail)
         response.headers.update(error.headers or {})
         return response
-    if isinstance(error, Refusal):
+    if isinstance(error, GateRefusal):
         return error.response
     if isinstance(error, TransportError) and part_of(place_of(request.scope)) == "topics":
         logger.warning("request %s: %s", request.scope.get("holdfast.request"), one_line(str(error)))

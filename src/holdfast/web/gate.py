@@ -234,7 +234,7 @@ def refusal(scope: Scope, status: int, sentence: str) -> Response:
     return PlainTextResponse(sentence + "\n", status)
 
 
-class Refusal(Exception):
+class GateRefusal(Exception):
     """A request that is refused with a response that was made elsewhere."""
 
     def __init__(self, response: Response) -> None:

@@ -15,7 +15,7 @@ _PATIENCE: Final[Mapping[str, float]] = {"timeout": 1.5, "deadline": 1.0}
 """Seconds of one try, and in which a call that failed is tried again: a request waits less than 4 s for a store that does not respond."""
 
 
-class NotAllowed(Exception):
+class NamespaceNotAllowed(Exception):
     """A user may not use what a request names; the message is a sentence for the response, which is 403."""
 
 
@@ -37,7 +37,7 @@ class Namespaces:
         """
         name = named or (user.namespaces[0] if user.namespaces else self._name)
         if name not in (user.namespaces or self._allowed):
-            raise NotAllowed(
+            raise NamespaceNotAllowed(
                 f"The namespace {name!r:.100} is not one of those that {user.name!r:.100} may use."
             )
         found = self._clients.get(name)

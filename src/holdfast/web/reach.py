@@ -13,7 +13,7 @@ import msgspec
 from holdfast.commands.views import OF_QUEUES, OF_TOPICS
 
 
-class Named(msgspec.Struct):
+class NamedThings(msgspec.Struct):
     """What one request names. `jobs` are jids with the token of their lease, 0 for none; `recurring` are jids of recurring jobs.
 
     `is_known` is False if the request has a form that the table does not know.
@@ -45,14 +45,14 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
     workers: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
     recurring: tuple[str, ...] = ()
-    more: Callable[[Any, Named], None] | None = None
+    more: Callable[[Any, NamedThings], None] | None = None
     is_cut: bool = False
     is_free: bool = False
     is_whole: bool = False
 
-    def named(self, request: Any) -> Named:
+    def named(self, request: Any) -> NamedThings:
         """Return what a request names."""
-        found = Named(
+        found = NamedThings(
             _names(request, self.queues),
             _names(request, self.topics),
             _names(request, self.throttles),
@@ -125,7 +125,7 @@ IN_PLACE: Final = frozenset(
 """Actions of `act` that leave a job in its queue."""
 
 
-def _of_act(request: Any, found: Named) -> None:
+def _of_act(request: Any, found: NamedThings) -> None:
     values = [one for one in (request.common, *(value for _, value in request.jobs)) if one]
     if request.action in _TO_QUEUES:
         found.queues += values
@@ -135,7 +135,7 @@ def _of_act(request: Any, found: Named) -> None:
         found.is_known = request.action in IN_PLACE
 
 
-def _of_set(request: Any, found: Named) -> None:
+def _of_set(request: Any, found: NamedThings) -> None:
     if request.set in OF_QUEUES:
         found.queues.append(request.name)
     elif request.set in OF_TOPICS:
@@ -144,14 +144,14 @@ def _of_set(request: Any, found: Named) -> None:
         found.is_known = False
 
 
-def _of_follow_ups(request: Any, found: Named) -> None:
+def _of_follow_ups(request: Any, found: NamedThings) -> None:
     for one in request.follow:
         found.queues.append(one.queue)
         found.throttles += one.throttles or ()
         found.jobs += [(jid, 0) for jid in (one.jid, *(one.depends or ())) if jid]
 
 
-def _of_facts(request: Any, found: Named) -> None:
+def _of_facts(request: Any, found: NamedThings) -> None:
     """Add the queues that a worker reports to serve: whoever looks at one of these sees it."""
     served = request.facts.get("queues", "")
     try:

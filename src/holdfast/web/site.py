@@ -18,7 +18,7 @@ from starlette.responses import Response
 from holdfast.client.aio import AsyncClient
 from holdfast.console.handles import AsyncConsole
 from holdfast.console.masking import Mask
-from holdfast.console.operations.operations import Running
+from holdfast.console.operations.operations import RunningOperation
 from holdfast.console.operations.spec import Spec
 from holdfast.errors import HoldfastError
 from holdfast.logs import logger
@@ -117,7 +117,7 @@ _LOOK: Final = 20.0
 _MOST: Final = 8
 
 
-class Operations:
+class BackgroundOperations:
     """The operations that this process runs, by id."""
 
     def __init__(self, hub: Hub) -> None:
@@ -137,7 +137,7 @@ class Operations:
         """Undo an operation in the background. Returns the id of the undoing one. Raises WrongState."""
         return self._run(console, await console.undo_operation(id))
 
-    def _run(self, console: AsyncConsole, running: Running) -> str:
+    def _run(self, console: AsyncConsole, running: RunningOperation) -> str:
         task = asyncio.get_running_loop().create_task(
             self._follow(console, running), name=f"operation {running.id}"
         )
@@ -146,7 +146,7 @@ class Operations:
         self._hub.changed("operations", "audit")
         return running.id
 
-    async def _follow(self, console: AsyncConsole, running: Running) -> None:
+    async def _follow(self, console: AsyncConsole, running: RunningOperation) -> None:
         try:
             await console.run_operation(running, self._report)
         except HoldfastError as error:
@@ -154,7 +154,7 @@ class Operations:
         finally:
             self._hub.changed("operations", f"op:{running.id}", "counts", "queues", "failed")
 
-    def _report(self, running: Running) -> None:
+    def _report(self, running: RunningOperation) -> None:
         self._hub.progress(running.id, running.looked, running.spec.candidates)
 
     def watch(self, console: AsyncConsole) -> None:
@@ -301,7 +301,7 @@ class Site:
         self.files = Files()
         self.mask = Mask(options.redact)
         self.hub = Hub(client)
-        self.operations = Operations(self.hub)
+        self.operations = BackgroundOperations(self.hub)
         self.searches = Searches()
 
     @cached_property

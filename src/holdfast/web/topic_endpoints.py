@@ -22,7 +22,7 @@ from holdfast.errors import UsageError
 from holdfast.settings import check_name, check_whole
 from holdfast.text import one_line
 from holdfast.web.auth import Authentication
-from holdfast.web.namespaces import HEADER, Namespaces, NotAllowed
+from holdfast.web.namespaces import HEADER, NamespaceNotAllowed, Namespaces
 from holdfast.web.options import Options
 from holdfast.web.users import User
 
@@ -166,7 +166,7 @@ def topic_routes(namespaces: Namespaces, options: Options, auth: Authentication)
             _check_rights(endpoint, topic, user, options)
             try:
                 client = namespaces.chosen(user, request.headers.get(HEADER, ""))
-            except NotAllowed as refused:
+            except NamespaceNotAllowed as refused:
                 raise HTTPException(403, str(refused)) from None
             result = await endpoint.run(AsyncConsole(client, user.name), topic, await _fields(request))
             if result and "contents" in result and not user.sees_data(is_read=False):

@@ -111,7 +111,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Tagged(msgspec.Struct, frozen=True):
+class TagsBody(msgspec.Struct, frozen=True):
     """What an action changes, as it is now, and its entity tag."""
 
     tag: str
@@ -132,7 +132,7 @@ class ActionRoute(msgspec.Struct, frozen=True, kw_only=True):
     run: Callable[..., Awaitable[Done | Question]]
     summary: str
     role: Role = "operator"
-    tagged: Callable[..., Awaitable[Tagged]] | None = None
+    tagged: Callable[..., Awaitable[TagsBody]] | None = None
     place: str = ""
 
 

@@ -57,7 +57,7 @@ class DriverClient(Protocol):
     connection_pool: DriverPool
 
 
-class Target(msgspec.Struct, frozen=True):
+class StoreTarget(msgspec.Struct, frozen=True):
     """Where connections lead, in addition to the URL of the settings.
 
     `options` are passed to the driver. `where` returns the URL for each new connection, for a store that is started on
@@ -73,7 +73,7 @@ class Target(msgspec.Struct, frozen=True):
         return f"Target({', '.join(self.options)})"
 
 
-DEFAULT_TARGET: Final = Target()
+DEFAULT_TARGET: Final = StoreTarget()
 """The URL of the settings, without options."""
 
 
@@ -83,7 +83,9 @@ class AddressBase:
     Raises UsageError for a URL or an option that cannot be used.
     """
 
-    def __init__(self, drive: DriverClasses, settings: Settings, target: Target = DEFAULT_TARGET) -> None:
+    def __init__(
+        self, drive: DriverClasses, settings: Settings, target: StoreTarget = DEFAULT_TARGET
+    ) -> None:
         self._drive = drive
         self._settings = settings
         self._target = target

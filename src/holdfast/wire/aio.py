@@ -21,7 +21,7 @@ from redis.exceptions import BusyLoadingError, ResponseError
 from holdfast.commands import Reply
 from holdfast.errors import ConnectionLost
 from holdfast.settings import Settings
-from holdfast.wire.address import DEFAULT_TARGET, AddressBase, DriverClasses, Target
+from holdfast.wire.address import DEFAULT_TARGET, AddressBase, DriverClasses, StoreTarget
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
 from holdfast.wire.sync import FAILURES, link_error, opening_error, pack
 from holdfast.wire.waiting import PerLoop, close_transport, hang_up_async
@@ -54,7 +54,7 @@ DRIVER_CLASSES: Final = DriverClasses(
 class Address(AddressBase):
     """Make connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
 
-    def __init__(self, settings: Settings, target: Target = DEFAULT_TARGET) -> None:
+    def __init__(self, settings: Settings, target: StoreTarget = DEFAULT_TARGET) -> None:
         super().__init__(DRIVER_CLASSES, settings, target)
 
     async def open(self, **over: object) -> DriverConnection:
@@ -77,7 +77,7 @@ class Address(AddressBase):
 class AsyncLink:
     """Send steps over pooled connections. Each event loop has its own, and the link may be used after a fork."""
 
-    def __init__(self, settings: Settings, target: Target = DEFAULT_TARGET) -> None:
+    def __init__(self, settings: Settings, target: StoreTarget = DEFAULT_TARGET) -> None:
         self.address = Address(settings, target)
         self._idle: PerLoop[list[DriverConnection]] = PerLoop(list, _close_all)
         self._pid = os.getpid()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any, Final, TypeVar, cast
 
-from holdfast.code.current import Running, put_collector, running
+from holdfast.code.current import RunningJob, put_collector, running
 from holdfast.code.unawaited import warn_unawaited
 from holdfast.commands import Command, Reply
 from holdfast.commands.base import check_command
@@ -140,7 +140,7 @@ def together(shard: Shard, commands: Sequence[Command[object]]) -> Plan[list[Rep
     return spread
 
 
-_Waiting = tuple[Command[object], "asyncio.Future[Any]", str, Running | None]
+_Waiting = tuple[Command[object], "asyncio.Future[Any]", str, RunningJob | None]
 """A command, the future for its result, the method that returned the future, and the job that called it."""
 
 _ALONE: Final = max(getrefcount(waiting[0]) for waiting in [(object(),)])

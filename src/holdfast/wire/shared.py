@@ -14,7 +14,7 @@ from holdfast.commands import Reply
 from holdfast.errors import UsageError
 from holdfast.settings import Settings
 from holdfast.wire import aio, sync
-from holdfast.wire.address import Target
+from holdfast.wire.address import StoreTarget
 from holdfast.wire.plans import Replies
 
 
@@ -36,7 +36,7 @@ class _AsyncPool(Protocol):
 class SharedLink(sync.Link):
     """The link over a sync client of the driver."""
 
-    def __init__(self, settings: Settings, target: Target) -> None:
+    def __init__(self, settings: Settings, target: StoreTarget) -> None:
         _check(target.existing, sync.Redis, "a Client")
         super().__init__(settings, target)
         existing = cast("Any", target.existing)
@@ -76,7 +76,7 @@ class SharedLink(sync.Link):
 class AsyncSharedLink(aio.AsyncLink):
     """The link over an async client of the driver."""
 
-    def __init__(self, settings: Settings, target: Target) -> None:
+    def __init__(self, settings: Settings, target: StoreTarget) -> None:
         _check(target.existing, aio.Redis, "an AsyncClient")
         super().__init__(settings, target)
         self._existing = cast("Any", target.existing)

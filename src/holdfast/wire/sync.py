@@ -25,7 +25,7 @@ from redis.retry import Retry
 from holdfast.commands import Reply
 from holdfast.errors import ConnectionLost, StoreUnsupported
 from holdfast.settings import Settings
-from holdfast.wire.address import DEFAULT_TARGET, AddressBase, DriverClasses, Target
+from holdfast.wire.address import DEFAULT_TARGET, AddressBase, DriverClasses, StoreTarget
 from holdfast.wire.plans import ErrorReply, LinkError, Replies, Step, error_reply, is_demoted
 from holdfast.wire.waiting import hang_up, has_ended, shut_down, sleep
 
@@ -97,7 +97,7 @@ DRIVER_CLASSES: Final = DriverClasses(
 class Address(AddressBase):
     """Make connections to one store, with the driver's retries off. Raises UsageError for options it cannot use."""
 
-    def __init__(self, settings: Settings, target: Target = DEFAULT_TARGET) -> None:
+    def __init__(self, settings: Settings, target: StoreTarget = DEFAULT_TARGET) -> None:
         super().__init__(DRIVER_CLASSES, settings, target)
 
     def open(self) -> DriverConnection:
@@ -167,7 +167,7 @@ def link_error(error: Exception, *, sent: bool = True) -> LinkError:
 class Link:
     """Send steps over pooled connections. Any number of threads may share a link, and it may be used after a fork."""
 
-    def __init__(self, settings: Settings, target: Target = DEFAULT_TARGET) -> None:
+    def __init__(self, settings: Settings, target: StoreTarget = DEFAULT_TARGET) -> None:
         self.address = Address(settings, target)
         self._idle: list[DriverConnection] = []
         self._pid = os.getpid()

@@ -15,7 +15,7 @@ from typing import Final
 from holdfast.client.sync import Client
 from holdfast.wire.waiting import sleep
 from holdfast.worker.leases.keeper import SHORT_LEASE
-from holdfast.worker.leases.releases import PARTING, PendingReleases
+from holdfast.worker.leases.releases import LAST_CALLS_TIMEOUT_S, PendingReleases
 from holdfast.worker.leases.table import LeaseTable
 from holdfast.worker.performing.surroundings import Surroundings
 from holdfast.worker.settings import WorkerSettings
@@ -23,7 +23,7 @@ from holdfast.worker.signals import Handler, Handlers, Stop, Terminated, start_w
 from holdfast.worker.stop_order import StopOrder
 from holdfast.worker.store_choice import StoreChoice
 from holdfast.worker.supervisor.calls import StoreCalls
-from holdfast.worker.supervisor.child import Body, Place
+from holdfast.worker.supervisor.child import Body, ChildPlace
 from holdfast.worker.supervisor.messages import StoreMessage
 from holdfast.worker.supervisor.upkeep import ChildUpkeep
 
@@ -44,7 +44,7 @@ class RenewalThread:
     """
 
     def __init__(
-        self, client: Client, place: Place, pipe: socket.socket, on_lost: OnLost | None = None
+        self, client: Client, place: ChildPlace, pipe: socket.socket, on_lost: OnLost | None = None
     ) -> None:
         self.name, self.pid, self.lease_table = place.name, os.getpid(), place.lease_table
         self._calls = StoreCalls(client, [place.name], self._on_messages)
@@ -141,7 +141,9 @@ class InProcess:
         self._ours, self._theirs = socket.socketpair()
         self._ours.setblocking(False)
         self._theirs.setblocking(False)
-        self.place = Place(name, 0, self.lease_table, self._theirs, os.getppid(), settings, store, self.order)
+        self.place = ChildPlace(
+            name, 0, self.lease_table, self._theirs, os.getppid(), settings, store, self.order
+        )
         self._thread = RenewalThread(store.beating_client(name), self.place, self._ours, on_lost)
         self._is_stopped = False
 
@@ -190,7 +192,7 @@ class InProcess:
         releases.add(self.name, self.lease_table, "preempted", self.order.cause)
         if releases.due() < inf:
             calls.start_thread()
-            releases.finish(monotonic() + (BRIEFLY if is_serial else PARTING))
+            releases.finish(monotonic() + (BRIEFLY if is_serial else LAST_CALLS_TIMEOUT_S))
             calls.close()
 
 

@@ -11,7 +11,7 @@ from math import inf
 from time import monotonic
 from typing import Any, ClassVar, Final, Generic, NoReturn, Protocol, TypeVar
 
-from holdfast.code.current import Running
+from holdfast.code.current import RunningJob
 from holdfast.code.middleware import Perform
 from holdfast.commands.leases import Lease, Popped
 from holdfast.errors import HoldfastError
@@ -23,14 +23,14 @@ from holdfast.wire.shards import RequestSequence, Shard
 from holdfast.worker.descendants import end_descendants
 from holdfast.worker.forking.forked import ForkedJob
 from holdfast.worker.forking.server import ServedJob
-from holdfast.worker.leases.keeper import Held, run_end
+from holdfast.worker.leases.keeper import HeldLease, run_end
 from holdfast.worker.leases.table import OVER
 from holdfast.worker.performing.outcome import Outcome, failed, log_attempt, log_release, timed_out
 from holdfast.worker.process_state import ProcessState, keep_standard
 from holdfast.worker.queues.route import Route
 from holdfast.worker.session import ANY_QUEUE, StoreSession, granted
 from holdfast.worker.settings import own_of
-from holdfast.worker.supervisor.child import USED_UP, Place
+from holdfast.worker.supervisor.child import USED_UP, ChildPlace
 
 log = logging.getLogger("holdfast")
 
@@ -40,7 +40,7 @@ ENDED: Final = -1
 """In place of a number of jobs to take: the loop has ended."""
 
 
-class Slot(Held):
+class Slot(HeldLease):
     """A lease, and what works on it: the run, once its code was found, or the process of a job that runs alone.
 
     `is_stray`: its job was settled but cannot be stopped; the loop does not wait for it.
@@ -59,7 +59,7 @@ class Slot(Held):
         self.facts = facts
         self.lost = ""
         self.limit = self.ends - since
-        self.current: Running | None = None
+        self.current: RunningJob | None = None
         self.forked: ServedJob | ForkedJob | None = None
         self.is_stray = False
 
@@ -87,7 +87,7 @@ class Slot(Held):
             facts = self.facts
             log_release(self.jid, "timed-out", f"{self.limit:g} s", facts, facts.remaining <= 0)
 
-    def thread_ended(self, current: Running) -> Outcome:
+    def thread_ended(self, current: RunningJob) -> Outcome:
         """Log that the job ended the thread that performed it; return its outcome."""
         log.warning("job %s ended its thread; the process is replaced after its other jobs", self.jid)
         reason = "the job ended its thread, as code in C can, so that nothing of it came back"
@@ -114,7 +114,7 @@ class WorkerLoop(Generic[S]):
     gives_up: ClassVar[bool] = False
     """Whether a loop that is about to end makes one call only for what it has to report, even if the store cannot be reached."""
 
-    def __init__(self, place: Place, shard: Shard, route: Route) -> None:
+    def __init__(self, place: ChildPlace, shard: Shard, route: Route) -> None:
         self._place = place
         self._settings = settings = place.settings
         self._name = place.name

@@ -24,21 +24,21 @@ _UNITS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _MOST_LIMIT: Final = 10_000
 
 
-class Limit(NamedTuple):
+class RateLimit(NamedTuple):
     """At most `most` messages in any `seconds`."""
 
     most: int
     seconds: float
 
 
-def parse_limit(text: str) -> Limit | None:
+def parse_limit(text: str) -> RateLimit | None:
     """Return the limit that `N/min`, `N/s` or `N/h` names; None for `none`. Raises UsageError."""
     found = re.fullmatch(r"([0-9]{1,6})/(s|min|h)", text)
     if text == "none":
         return None
     if found is None or not 1 <= int(found[1]) <= _MOST_LIMIT:
         raise UsageError(f"--limit: expected a limit such as 30/min, 5/s or 100/h, or none, got {text!r:.40}")
-    return Limit(int(found[1]), _UNITS[found[2]])
+    return RateLimit(int(found[1]), _UNITS[found[2]])
 
 
 class Delivery:
@@ -48,7 +48,7 @@ class Delivery:
     them is sent as soon as the sink takes messages. `broken` is the error of the output that ended the thread; the main thread is then interrupted.
     """
 
-    def __init__(self, sink: Sink, limit: Limit | None = None) -> None:
+    def __init__(self, sink: Sink, limit: RateLimit | None = None) -> None:
         self.broken: Exception | None = None
         self._sink, self._limit = sink, limit
         self._waiting: deque[Notice] = deque()

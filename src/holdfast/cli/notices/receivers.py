@@ -26,7 +26,7 @@ from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Reque
 
 import click
 
-from holdfast.cli.notices.delivery import Delivery, Limit, parse_limit
+from holdfast.cli.notices.delivery import Delivery, RateLimit, parse_limit
 from holdfast.cli.notices.notice import Digest, Notice, cut
 from holdfast.cli.notices.sinks import LONGEST, TIMEOUT, Desktop, Lines, Sink, Undelivered, ended_after
 from holdfast.client.signature import HEADER, check_secret, read_secret, signed_headers
@@ -89,7 +89,7 @@ def _base_of(url: str) -> str:
     return f"{split.scheme}://{split.netloc}" if valid else ""
 
 
-class Webhook(Sink):
+class WebhookSink(Sink):
     """A URL that each notice is posted to as JSON, signed if there is a secret. Raises UsageError for anything but an HTTP URL."""
 
     def __init__(self, url: str, secret: bytes = b"", flag: str = "--webhook") -> None:
@@ -128,7 +128,7 @@ def _refused(error: HTTPError) -> Undelivered:
     return Undelivered(f"HTTP status {error.code}{what}", is_lasting, seconds)
 
 
-class Chat(Webhook):
+class ChatSink(WebhookSink):
     """A URL that takes messages as Slack and Mattermost do: `{"text": …}`."""
 
     def __init__(self, url: str) -> None:
@@ -158,7 +158,7 @@ def _escaped(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-class Service(Sink):
+class ServiceSink(Sink):
     """One of the services that the package apprise knows, by its URL. Raises UsageError."""
 
     def __init__(self, url: str) -> None:
@@ -276,7 +276,7 @@ class _TlsSession(_Session, smtplib.SMTP_SSL):
     """The same, with TLS from the first byte on."""
 
 
-class Mail(Sink):
+class MailSink(Sink):
     """One address that gets each notice as a mail of its own. Raises UsageError for what is no address."""
 
     def __init__(self, server: MailServer, sender: str, to: str) -> None:
@@ -350,7 +350,7 @@ def _sentence(code: int, reply: bytes | str) -> str:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-_FOR_PEOPLE: Final = Limit(30, 60.0)
+_FOR_PEOPLE: Final = RateLimit(30, 60.0)
 _OPTIONS: Final = (
     click.option(
         "--webhook",
@@ -430,9 +430,9 @@ class Receivers(NamedTuple):
         """Return what starts a delivery for each receiver; standard output has no limit. Raises UsageError, OSError."""
         limit = None if self.limit is None else parse_limit(self.limit)
         for_people = _FOR_PEOPLE if self.limit is None else limit
-        people: list[Sink] = [*map(Chat, self.chats), *map(Service, self.services), *self._mails()]
+        people: list[Sink] = [*map(ChatSink, self.chats), *map(ServiceSink, self.services), *self._mails()]
         people += [Desktop()] if self.desktop else []
-        pairs: list[tuple[Sink, Limit | None]] = [(sink, limit) for sink in self._webhooks()]
+        pairs: list[tuple[Sink, RateLimit | None]] = [(sink, limit) for sink in self._webhooks()]
         pairs += [(sink, for_people) for sink in people]
         if self.stdout or as_json or not pairs:
             pairs.append((Lines(as_json), None))
@@ -440,12 +440,12 @@ class Receivers(NamedTuple):
 
     def _webhooks(self) -> list[Sink]:
         if self.secret_file is None:
-            return [Webhook(url) for url in self.webhooks]
+            return [WebhookSink(url) for url in self.webhooks]
         if not self.webhooks:
             raise UsageError("--secret-file signs what is posted to --webhook, which is not given")
         secret = read_secret(self.secret_file)
         check_secret(secret)
-        return [Webhook(url, secret) for url in self.webhooks]
+        return [WebhookSink(url, secret) for url in self.webhooks]
 
     def _mails(self) -> list[Sink]:
         others = (self.mail_from, self.smtp, self.smtp_password_file, self.smtp_plain or None)
@@ -456,7 +456,7 @@ class Receivers(NamedTuple):
         if self.smtp is None or self.mail_from is None:
             raise UsageError("--mail-to needs --smtp, the server for mails, and --mail-from, their sender")
         server = mail_server(self.smtp, self.smtp_plain, self.smtp_password_file)
-        return [Mail(server, self.mail_from, to) for to in dict.fromkeys(self.mail_to)]
+        return [MailSink(server, self.mail_from, to) for to in dict.fromkeys(self.mail_to)]
 
 
 def receiver_options(command: F) -> F:

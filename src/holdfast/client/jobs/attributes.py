@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar, Unpack
 
 from holdfast.bounds import ParentJids, Priority, Retries, TagNames, ThrottleNames
-from holdfast.client.descriptors import AnyClient, AsyncHandle, CommandMethod, Registrar, sent, with_name
+from holdfast.client.descriptors import AnyClient, AsyncMethods, CommandMethod, Registrar, sent, with_name
 from holdfast.client.jobs.facts import Callback, JobView, Local, most_data
 from holdfast.code.current import running
 from holdfast.code.steps import Steps, await_steps, run_steps
@@ -83,7 +83,7 @@ class _Settling(CommandMethod[P, R]):
 
         @functools.wraps(plain)
         def call(job: Any, /, *args: object, **kwargs: object) -> object:
-            is_awaited = isinstance(job, AsyncHandle)
+            is_awaited = isinstance(job, AsyncMethods)
             if job._callbacks:
                 steps = _with_callbacks(job, event, lambda: plain(job, *args, **kwargs))
                 return await_steps(steps) if is_awaited else run_steps(steps)
@@ -134,7 +134,7 @@ class ReportMethod(CommandMethod[P, bool]):
         @functools.wraps(make)
         def call(handle: Any, /, *args: P.args, **kwargs: P.kwargs) -> object:
             command: Command[bool] = make(handle, *args, **kwargs)
-            is_awaited = isinstance(handle, AsyncHandle)
+            is_awaited = isinstance(handle, AsyncMethods)
             if running.get() is None and getattr(handle, "run_of", None) is None:
                 return sent(handle, command) if is_awaited else handle._client.run(command)
             return _report_async(handle, command) if is_awaited else _report(handle, command)

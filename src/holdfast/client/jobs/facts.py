@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
-from holdfast.client.descriptors import AnyClient, AsyncHandle, Fact
+from holdfast.client.descriptors import AnyClient, AsyncMethods, Fact
 from holdfast.client.put_options import name_of
 from holdfast.codecs import MAX_DATA, decode, encode_data
 from holdfast.commands.jobs import JobGet
@@ -142,7 +142,7 @@ class JobView(JidHandle):
         if not facts.lease_ms or not facts.flags & flag:
             return facts
         if self._more is None:
-            if isinstance(self, AsyncHandle):
+            if isinstance(self, AsyncMethods):
                 raise UsageError(f"a popped job comes without its {what}: `await job.load()` first")
             self._fill(self._client.run(JobGet((self.jid,))))
         return cast("JobFacts", self._more)

@@ -9,14 +9,14 @@ from time import time
 from typing import Any, Final, Self, TypedDict, Unpack, cast, get_args
 
 from holdfast.bounds import Priority, Retries, limits
-from holdfast.client.descriptors import AsyncHandle, CommandMethod, PlanProperty, SettableFact, StepMethod
+from holdfast.client.descriptors import AsyncMethods, CommandMethod, PlanProperty, SettableFact, StepMethod
 from holdfast.client.explanation import ExplainedVerbs
 from holdfast.client.jobs.attributes import AttributeVerbs, Callbacks, Moving, settling
 from holdfast.client.jobs.dependencies import Completing, WaitingJob
 from holdfast.client.jobs.facts import JobView, any_name, most_data, set_klass
 from holdfast.client.stacks import LiveStack, ask_worker
 from holdfast.code.calling import CannotRun, find_code, find_method, read_arguments
-from holdfast.code.current import Running, running
+from holdfast.code.current import RunningJob, running
 from holdfast.code.failure import cut, failure_of, group_of
 from holdfast.code.middleware import Perform, surround
 from holdfast.code.registry import Registered, find
@@ -273,7 +273,7 @@ def _ready(job: Any) -> Steps[Code | None]:
         yield job.fail(group_of(queue, error.reason), cut(error.message))
         return None
     awaits: object = job
-    if is_async and not isinstance(awaits, AsyncHandle):
+    if is_async and not isinstance(awaits, AsyncMethods):
         raise UsageError(
             f"{job.klass_name} is async def: pop the job with an AsyncClient, or let a worker perform it"
         )
@@ -300,7 +300,7 @@ def _code(found: Registered | Perform, job: Any) -> tuple[Code, bool]:
 
 
 def _run(job: Any, code: Code) -> Steps[object]:
-    before = running.set(Running(job.facts, lambda facts: job))
+    before = running.set(RunningJob(job.facts, lambda facts: job))
     try:
         return (yield code())
     finally:
@@ -311,7 +311,7 @@ class RunFacts:
     """A job as its own code sees it; `holdfast.current_job()` returns it."""
 
     facts: JobFacts
-    run_of: Running | None
+    run_of: RunningJob | None
     """The run of which this is the job; only in a worker."""
     _sandbox: str | None = None
 

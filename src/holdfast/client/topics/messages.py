@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-from holdfast.client.descriptors import AnyClient, AsyncHandle, CommandMethod, SyncHandle
+from holdfast.client.descriptors import AnyClient, AsyncMethods, CommandMethod, SyncMethods
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
 from holdfast.commands.base import map_reply
@@ -73,7 +73,7 @@ class ItemVerbs:
         return f"<{type(self).__name__} {self.id} of {self.topic}>"
 
 
-class Item(ItemVerbs, SyncHandle):
+class Item(ItemVerbs, SyncMethods):
     """A reserved message of a sync client. `with item:` deletes it at the end of the block, unless that raises."""
 
     def __enter__(self) -> "Item":
@@ -84,7 +84,7 @@ class Item(ItemVerbs, SyncHandle):
             self.done()
 
 
-class AsyncItem(ItemVerbs, AsyncHandle):
+class AsyncItem(ItemVerbs, AsyncMethods):
     """A reserved message of an async client. `async with item:` deletes it at the end of the block, unless that raises."""
 
     async def __aenter__(self) -> "AsyncItem":

@@ -19,13 +19,13 @@ from typing import Any, Final, Unpack
 
 from holdfast.client.descriptors import (
     AnyClient,
-    AsyncHandle,
+    AsyncMethods,
     CommandMethod,
     Named,
     PlanMethod,
     PlanProperty,
     StepMethod,
-    SyncHandle,
+    SyncMethods,
 )
 from holdfast.client.plans import in_slices
 from holdfast.client.tables import listed
@@ -493,7 +493,7 @@ AsyncHandler = Callable[[AsyncItem], object]
 AsyncOnError = Callable[[AsyncItem, BaseException], object]
 
 
-class Scheduler(SchedulerVerbs, SyncHandle):
+class Scheduler(SchedulerVerbs, SyncMethods):
     """The topics of a sync client: `client.topics["mail"]`, or one with times of its own: `Scheduler(client, ttr=5)`.
 
     `with scheduler:` ends its subscriptions.
@@ -533,7 +533,7 @@ class Scheduler(SchedulerVerbs, SyncHandle):
         self.close()
 
 
-class AsyncScheduler(SchedulerVerbs, AsyncHandle):
+class AsyncScheduler(SchedulerVerbs, AsyncMethods):
     """The topics of an async client: `client.topics["mail"]`, or one with times of its own: `AsyncScheduler(client, ttr=5)`.
 
     `async with scheduler:` ends its subscriptions.

@@ -7,12 +7,12 @@ import msgspec
 
 from holdfast.client.descriptors import (
     AnyClient,
-    AsyncHandle,
+    AsyncMethods,
     CommandMethod,
     CommandProperty,
     PlanMethod,
     StepMethod,
-    SyncHandle,
+    SyncMethods,
 )
 from holdfast.client.plans import in_slices
 from holdfast.client.tables import check_cursor, check_direction
@@ -227,7 +227,7 @@ class TopicVerbs(Generic[ItemT]):
         return f"<{type(self).__name__} {self.name}>"
 
 
-class Topic(TopicVerbs[Item], SyncHandle):
+class Topic(TopicVerbs[Item], SyncMethods):
     """A topic of a sync client: `client.topics["mail"]`."""
 
     _item_class = Item
@@ -242,7 +242,7 @@ class Topic(TopicVerbs[Item], SyncHandle):
         return self.exists(id)
 
 
-class AsyncTopic(TopicVerbs[AsyncItem], AsyncHandle):
+class AsyncTopic(TopicVerbs[AsyncItem], AsyncMethods):
     """A topic of an async client: `client.topics["mail"]`."""
 
     _item_class = AsyncItem

@@ -100,7 +100,7 @@ class NamespaceFacts(msgspec.Struct, frozen=True):
     groups: Sequence[FailureGroup] | None = None
 
 
-class Found(NamedTuple):
+class RuleFindings(NamedTuple):
     """What a rule found, and a sentence for the case that this is nothing."""
 
     fine: str

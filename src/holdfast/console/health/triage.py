@@ -18,7 +18,7 @@ from holdfast.commands.queues import ThrottleFacts, ThrottleGet, ThrottleNames
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.commands.views import ListSet
 from holdfast.commands.workers import WorkerFacts
-from holdfast.console.health.attention import Attention, Found, NamespaceFacts, Severity, is_silent
+from holdfast.console.health.attention import Attention, NamespaceFacts, RuleFindings, Severity, is_silent
 from holdfast.console.operations.operations import operation_of
 from holdfast.console.read.queries import Servers, servers_of
 from holdfast.console.search.filter_values import Exact
@@ -44,7 +44,7 @@ _NEXT: Final = 64
 # Queues.
 
 
-def no_worker(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def no_worker(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for queues in which jobs wait and from which no worker takes jobs."""
     servers = yield from _servers(ask, facts)
     programs = sum("queues" not in worker.facts for worker in _alive(facts))
@@ -53,7 +53,7 @@ def no_worker(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
         for one in facts.queues
         if one.waiting and not one.paused and not servers[one.name].taking
     ]
-    return Found("Every queue in which jobs wait has a worker.", found)
+    return RuleFindings("Every queue in which jobs wait has a worker.", found)
 
 
 def _unserved(facts: NamespaceFacts, one: Counts, servers: Servers, programs: int) -> Attention:
@@ -79,11 +79,11 @@ def _oldest(one: Counts) -> int:
     return one.oldest_ms or one.next_ms
 
 
-def waiting_long(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def waiting_long(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for queues whose next job has waited for a minute although workers take from them."""
     servers = yield from _servers(ask, facts)
     served = {name for name, one in servers.items() if one.taking}
-    return Found("No job waits long where workers take jobs.", list(_backlogs(facts, served)))
+    return RuleFindings("No job waits long where workers take jobs.", list(_backlogs(facts, served)))
 
 
 def _backlogs(facts: NamespaceFacts, served: set[str]) -> Iterator[Attention]:
@@ -106,7 +106,7 @@ def _servers(ask: Planner, facts: NamespaceFacts) -> Plan[dict[str, Servers]]:
     return (yield from servers_of(ask, facts.workers, used, facts.now))
 
 
-def paused(_: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def paused(_: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for paused queues in which jobs wait, and for those that were paused long ago."""
     yield from ()
     found: list[Attention] = []
@@ -121,7 +121,7 @@ def paused(_: Planner, facts: NamespaceFacts) -> Plan[Found]:
                 Attention(severity, "paused", one.name, text, command, jobs=one.waiting, since_ms=since)
             )
     count = sum(one.paused for one in facts.queues)
-    return Found(f"{counted(count, 'queue')} paused, no job waits there.", found)
+    return RuleFindings(f"{counted(count, 'queue')} paused, no job waits there.", found)
 
 
 def _pause(facts: NamespaceFacts, one: Counts) -> str:
@@ -131,7 +131,7 @@ def _pause(facts: NamespaceFacts, one: Counts) -> str:
     return f"{one_line(one.paused_by) or 'somebody'}{why}{ends}"
 
 
-def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for leases that ended, and whose jobs no worker took again."""
     found: list[Attention] = []
     for one in [one for one in facts.queues if one.stalled][:_QUEUES]:
@@ -144,13 +144,13 @@ def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
             jobs = f"holdfast jobs list{facts.flags} {quote(f'queue:{Exact(one.name)} state:stalled')}"
             command = f"holdfast worker -q {as_argument(one.name)}{facts.flags}" if is_late else jobs
             found.append(Attention(severity, "stalled", one.name, text, command, jobs=one.stalled))
-    return Found("No lease ended without another worker for the job.", found)
+    return RuleFindings("No lease ended without another worker for the job.", found)
 
 
 # Dependencies.
 
 
-def dependencies(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def dependencies(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for jobs that wait for jobs which have failed or are not there: these wait until somebody does something."""
     having = sorted((one for one in facts.queues if one.depends), key=lambda one: -one.depends)
     found: list[Attention] = []
@@ -160,7 +160,7 @@ def dependencies(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
         parents = list(dict.fromkeys(jid for job in children for jid in job.dependencies))[:_PARENTS]
         jobs = dict(zip(parents, (yield from ask(JobGet(parents))), strict=True)) if parents else {}
         found += _waiting_for_ever(facts, one, children, jobs)
-    return Found("No job waits for a job that failed.", found)
+    return RuleFindings("No job waits for a job that failed.", found)
 
 
 def _waiting_for_ever(
@@ -191,7 +191,7 @@ def _waiting_for_ever(
 # Workers.
 
 
-def worker_gone(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def worker_gone(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for workers that hold leases and send no heartbeats."""
     servers = (yield from _servers(ask, facts)) if facts.lost else {}
     seen = {worker.name: span(facts.now - worker.seen_ms) for worker in facts.workers}
@@ -210,13 +210,13 @@ def worker_gone(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
             text = f"{silence}, and holds {counted(count, 'job')}; no other worker takes from queue {one_line(alone[0])}"
             command, also = f"holdfast worker -q {as_argument(alone[0])}{facts.flags}", command
         found.append(Attention("urgent", "worker-gone", name, text, command, jobs=count, also=also))
-    return Found("Every worker that holds jobs sends heartbeats.", found)
+    return RuleFindings("Every worker that holds jobs sends heartbeats.", found)
 
 
 # Throttles.
 
 
-def throttles(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def throttles(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for full throttles that jobs wait for, and among these for slots of jobs that do not run any more."""
     full: dict[str, ThrottleFacts] = {}
     if any(one.throttled for one in facts.queues):
@@ -224,7 +224,7 @@ def throttles(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
     found: list[Attention] = []
     for name, one in full.items():
         found.append((yield from _full_throttle(ask, facts, name, one)))
-    return Found("No job waits for a slot of a full throttle.", found)
+    return RuleFindings("No job waits for a slot of a full throttle.", found)
 
 
 def _full_throttles(ask: Planner) -> Plan[dict[str, ThrottleFacts]]:
@@ -264,7 +264,7 @@ def _full_throttle(ask: Planner, facts: NamespaceFacts, name: str, one: Throttle
 # Recurring jobs.
 
 
-def recurring(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def recurring(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for recurring jobs that put more than runs, and for those that are late."""
     having = [one for one in facts.queues if one.recurring and not one.paused][:_QUEUES]
     servers = yield from _servers(ask, facts)
@@ -278,7 +278,9 @@ def recurring(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
                 text = f"its next job is {span(late)} late: a worker that takes from queue {one_line(one.name)} puts it"
                 command = f"holdfast worker -q {as_argument(one.name)}{facts.flags}"
                 found.append(Attention("warning", "recurring-late", jid, text, command))
-    return Found(f"{counted(sum(one.recurring for one in having), 'recurring job')}, none is late.", found)
+    return RuleFindings(
+        f"{counted(sum(one.recurring for one in having), 'recurring job')}, none is late.", found
+    )
 
 
 def _flood(ask: Planner, facts: NamespaceFacts, one: Counts) -> Plan[list[Attention]]:
@@ -296,7 +298,7 @@ def _flood(ask: Planner, facts: NamespaceFacts, one: Counts) -> Plan[list[Attent
     return [Attention("warning", "recurring-flood", jid, text, command, jobs=one.waiting)]
 
 
-def recurring_paused(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def recurring_paused(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for paused recurring jobs that have missed a time at which they would have put a job."""
     found: list[Attention] = []
     for one in [one for one in facts.queues if one.recurring][:_QUEUES]:
@@ -307,7 +309,7 @@ def recurring_paused(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
             for row in rows
             if row is not None and row.paused and row.missed_by(facts.now)
         ]
-    return Found("No paused recurring job has missed a run.", found)
+    return RuleFindings("No paused recurring job has missed a run.", found)
 
 
 def _missing(facts: NamespaceFacts, one: RecurringFacts) -> Attention:
@@ -324,14 +326,14 @@ def _missing(facts: NamespaceFacts, one: RecurringFacts) -> Attention:
 # Failures, operations.
 
 
-def failures(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def failures(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for failure groups that grow fast, are very large, or hold jobs whose code is not allowed."""
     groups = facts.groups
     if groups is None:
         groups = yield from all_failure_groups(ask)
     total = counted(sum(group.count for group in groups), "failed job")
     found = [one for group in groups for one in _failing(facts, group)]
-    return Found(f"{total} in {counted(len(groups), 'group')}.", found)
+    return RuleFindings(f"{total} in {counted(len(groups), 'group')}.", found)
 
 
 def is_surge(trend: Sequence[int]) -> bool:
@@ -373,7 +375,7 @@ def _failing(facts: NamespaceFacts, group: FailureGroup) -> Iterator[Attention]:
         )
 
 
-def operations(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
+def operations(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for changes of many jobs whose program is gone."""
     rows = yield from ask(Operations())
     found: list[Attention] = []
@@ -383,10 +385,10 @@ def operations(ask: Planner, facts: NamespaceFacts) -> Plan[Found]:
             text = f"{one.spec.action} of {one_line(one.spec.filter)}: its program is gone, {one.share:.0%} done, {done}"
             command = f"holdfast operations resume{facts.flags} {argument(one.id)}"
             found.append(Attention("warning", "operation", one.id, text, command))
-    return Found("No change of many jobs was left halfway.", found)
+    return RuleFindings("No change of many jobs was left halfway.", found)
 
 
-Rule = Callable[[Planner, NamespaceFacts], Plan[Found]]
+Rule = Callable[[Planner, NamespaceFacts], Plan[RuleFindings]]
 RULES: Final[Mapping[str, Rule]] = {
     "leases": stalled,
     "silent workers": worker_gone,

@@ -16,7 +16,7 @@ MOST: Final = 5000
 """Jobs that are looked at for others that wait for them."""
 
 
-class Waiters(msgspec.Struct, frozen=True):
+class DependentJobs(msgspec.Struct, frozen=True):
     """The jobs that wait for some others, over any number of steps: how many, and the first of them; `is_whole`: these are all."""
 
     count: int
@@ -24,13 +24,15 @@ class Waiters(msgspec.Struct, frozen=True):
     first: tuple[JobRow, ...]
 
 
-def waiters_of(ask: Planner, jids: Sequence[str], show: int) -> Plan[Waiters]:
+def waiters_of(ask: Planner, jids: Sequence[str], show: int) -> Plan[DependentJobs]:
     """Return the jobs that wait for some others and are not among them."""
     family, is_whole = yield from with_dependents(ask, jids)
     others = [jid for jid in reversed(family) if jid not in set(jids)]
     found = (yield from found_jobs(ask, others[:show])) if others else []
     now = (yield from ask(Info())).now_ms if others else 0
-    return Waiters(len(others), is_whole, tuple(row_of(facts, now) for facts in found if facts is not None))
+    return DependentJobs(
+        len(others), is_whole, tuple(row_of(facts, now) for facts in found if facts is not None)
+    )
 
 
 def with_dependents(ask: Planner, jids: Sequence[str], most: int = MOST) -> Plan[tuple[list[str], bool]]:

@@ -138,7 +138,7 @@ def _all(_: JobRow) -> bool:
     return True
 
 
-class Running(msgspec.Struct):
+class RunningOperation(msgspec.Struct):
     """An operation that this program runs: its plan, where it continues, and what it has done so far in this run."""
 
     id: str
@@ -182,7 +182,7 @@ class Running(msgspec.Struct):
         return changed
 
 
-def start(ask: Planner, spec: Spec, runner: str, now_ms: int) -> Plan[Running]:
+def start(ask: Planner, spec: Spec, runner: str, now_ms: int) -> Plan[RunningOperation]:
     """Note an operation in the store, with one line in the audit log, and return it ready to run."""
     spec = check_spec(spec)
     query = spec.query
@@ -193,14 +193,14 @@ def start(ask: Planner, spec: Spec, runner: str, now_ms: int) -> Plan[Running]:
     line = f"{spec.filter}" + (f" → {spec.value}" if spec.value else "")
     yield from ask(Audited(spec.who or "unnamed", f"bulk {spec.action}", id, line[:4000], command))
     wants, matches = _wants(spec, query, plan), query.matcher(now_ms)
-    return Running(id, runner, spec, plan, Position(), wants, matches, began_ms=now_ms)
+    return RunningOperation(id, runner, spec, plan, Position(), wants, matches, began_ms=now_ms)
 
 
 def _wants(spec: Spec, query: Filter, plan: SearchPlan) -> str:
     return "".join(sorted({*wants_of(query, plan), *("d" if spec.action == "data" else "")}))
 
 
-def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[Running]:
+def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[RunningOperation]:
     """Take over an operation that was stopped or that nobody runs. Raises OperationNotFound, WrongState."""
     runner = _one_run_of(runner)
     yield from ask(OperationSet("take", check_name("operation", id), runner, LEASE_MS))
@@ -211,15 +211,17 @@ def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[Running]:
     at = Position.parse(detail.facts.cursor)
     if spec.undoes:
         skip = detail.facts.looked - _undone_before(at)
-        return Running(id, runner, spec, _NOWHERE, at, "", _all, skip=skip)
+        return RunningOperation(id, runner, spec, _NOWHERE, at, "", _all, skip=skip)
     query = spec.query
     plan = yield from planned(ask, query, APPLIES.get(spec.action, STATES))
     place = _NOWHERE if at == _END else plan
     wants, matches = _wants(spec, query, plan), query.matcher(now_ms)
-    return Running(id, runner, spec, place, at, wants, matches, before=detail.facts.matched, began_ms=now_ms)
+    return RunningOperation(
+        id, runner, spec, place, at, wants, matches, before=detail.facts.matched, began_ms=now_ms
+    )
 
 
-def step(ask: Planner, running: Running, count: int = AT_ONCE) -> Plan[int]:
+def step(ask: Planner, running: RunningOperation, count: int = AT_ONCE) -> Plan[int]:
     """Go forward by one chunk: look at some jobs, and change up to `count` of those that match. Returns how many changed.
 
     Raises WrongState when the operation was stopped or taken over meanwhile.
@@ -237,7 +239,7 @@ def step(ask: Planner, running: Running, count: int = AT_ONCE) -> Plan[int]:
     return (yield from _act(ask, running, looked, rows, following))
 
 
-def _matching(running: Running, some: Chunk, most: int) -> Plan[tuple[list[JobRow], int, Position]]:
+def _matching(running: RunningOperation, some: Chunk, most: int) -> Plan[tuple[list[JobRow], int, Position]]:
     """Return the first `most` jobs of a page that match, how many were looked at for them, and the place behind these."""
     pace = Pace()
     rows: list[JobRow] = []
@@ -283,7 +285,7 @@ def change_all(ask: Planner, command: Act) -> Plan[list[bool | Refused]]:
 
 
 def _act(
-    ask: Planner, running: Running, looked: int, rows: Sequence[JobRow], following: Position
+    ask: Planner, running: RunningOperation, looked: int, rows: Sequence[JobRow], following: Position
 ) -> Plan[int]:
     pairs = pairs_of(running.spec, rows)
     if running.spec.dependents and rows:
@@ -303,20 +305,24 @@ def _act(
 
 
 def _send(
-    ask: Planner, running: Running, pairs: Sequence[tuple[str, str | bytes]], cursor: str, looked: int
+    ask: Planner,
+    running: RunningOperation,
+    pairs: Sequence[tuple[str, str | bytes]],
+    cursor: str,
+    looked: int,
 ) -> Plan[int]:
     progress = Progress(running.id, running.runner, LEASE_MS, cursor, looked, len(pairs))
     command = Act(running.spec.action, pairs, running.spec.common, running.spec.who, progress)
     return running.note(looked, (yield from change_all(ask, command)))
 
 
-def keep(ask: Planner, running: Running) -> Plan[object]:
+def keep(ask: Planner, running: RunningOperation) -> Plan[object]:
     """Renew the lease of an operation that makes a pause. Raises WrongState if it was stopped or taken over."""
     progress = Progress(running.id, running.runner, LEASE_MS, str(running.at))
     return (yield from ask(Act(running.spec.action, (), operation=progress)))
 
 
-def _jid_step(ask: Planner, running: Running, count: int) -> Plan[int]:
+def _jid_step(ask: Planner, running: RunningOperation, count: int) -> Plan[int]:
     """Change jobs that the filter names by jid; the cursor counts the jids."""
     first = int(running.at.name or 0)
     count = min(count, running.room)
@@ -327,7 +333,7 @@ def _jid_step(ask: Planner, running: Running, count: int) -> Plan[int]:
     return (yield from _act(ask, running, page.looked, page.jobs, following))
 
 
-def _finish(ask: Planner, running: Running, state: str = "done") -> Plan[int]:
+def _finish(ask: Planner, running: RunningOperation, state: str = "done") -> Plan[int]:
     running.is_over = True
     if running.spec.undoes:
         yield from ask(OperationSet("finish", running.spec.undoes, detail="undone"))
@@ -342,7 +348,7 @@ def stop(ask: Planner, id: str, who: str) -> Plan[bool]:
     return was_running
 
 
-def undo(ask: Planner, id: str, who: str, runner: str, now_ms: int) -> Plan[Running]:
+def undo(ask: Planner, id: str, who: str, runner: str, now_ms: int) -> Plan[RunningOperation]:
     """Begin to undo an operation. Raises OperationNotFound, WrongState if it cannot be undone (any more)."""
     detail = yield from ask(OperationGet(check_name("operation", id)))
     if detail is None:
@@ -364,7 +370,7 @@ def undo(ask: Planner, id: str, who: str, runner: str, now_ms: int) -> Plan[Runn
     new, runner = mint_jid(), _one_run_of(runner)
     command = OperationSet("start", new, runner, LEASE_MS, msgspec.json.encode(spec).decode())
     yield from ask(Audited(who or "unnamed", f"undo {found.spec.action}", id, "", command))
-    return Running(new, runner, spec, _NOWHERE, Position(), "", _all)
+    return RunningOperation(new, runner, spec, _NOWHERE, Position(), "", _all)
 
 
 def _undone_before(at: Position) -> int:
@@ -372,7 +378,7 @@ def _undone_before(at: Position) -> int:
     return int(at.after[0]) if at.after else 0
 
 
-def _undo_step(ask: Planner, running: Running) -> Plan[int]:
+def _undo_step(ask: Planner, running: RunningOperation) -> Plan[int]:
     """Undo one part of the changes. The cursor of an undo counts the parts, and the jobs of these."""
     offset = int(running.at.name or 0)
     before = _undone_before(running.at)

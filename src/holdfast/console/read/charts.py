@@ -116,7 +116,7 @@ def period(range: str, now_ms: int) -> Period:
     return Period(length * _MINUTE_MS, math.ceil(minutes / length), end)
 
 
-class ChartSteps(msgspec.Struct, frozen=True):
+class Steps(msgspec.Struct, frozen=True):
     """A period in steps of equal length that ends at `end_ms`: what happened in each step, by name, the oldest first.
 
     Counts of a step may be fractions: a line that covers several steps is spread over them.
@@ -143,14 +143,14 @@ class ChartSteps(msgspec.Struct, frozen=True):
 
 def steps(
     lines: Sequence[Sequence[Series]], names: Sequence[str], end_ms: int, step_ms: int, columns: int
-) -> ChartSteps:
+) -> Steps:
     """Return what happened in several queues together in each of `columns` steps until `end_ms`."""
 
     def added_up(name: str) -> tuple[float, ...]:
         found = (rates(series, name, end_ms, step_ms, columns) for series in lines or [()])
         return tuple(float(sum(column)) for column in zip(*found, strict=True))
 
-    return ChartSteps(end_ms, step_ms // 1000, {name: added_up(name) for name in names})
+    return Steps(end_ms, step_ms // 1000, {name: added_up(name) for name in names})
 
 
 def rates(series: Sequence[Series], name: str, end_ms: int, step_ms: int, columns: int) -> list[float]:

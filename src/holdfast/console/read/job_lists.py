@@ -11,7 +11,7 @@ from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import Await, JobGet, JobsComplete
 from holdfast.commands.operations import Scan
 from holdfast.commands.views import Cursor, ListSet
-from holdfast.console.read.namespace_queries import Place
+from holdfast.console.read.namespace_queries import SettingsPlace
 from holdfast.console.read.queries import checked_limit
 from holdfast.console.search.search import STATES, row_of
 from holdfast.errors import UsageError
@@ -45,7 +45,7 @@ _KEPT: Final[Mapping[str, int]] = {"jobs-history": 604_800, "jobs-history-count"
 
 def completed(ask: Planner, after: str, limit: int) -> Plan[CompletedPage]:
     """Return a page of completed jobs, the latest first."""
-    size, place = checked_limit(limit), Place.parse(after)
+    size, place = checked_limit(limit), SettingsPlace.parse(after)
     page = yield from ask(Scan("completed", "", place.after, size, "t"))
     results = (yield from ask(Await([row.jid for row in page.jobs]))) if page.jobs else []
     rows = tuple(Finished(row, found.result) for row, found in zip(page.jobs, results, strict=True))
@@ -56,7 +56,7 @@ def completed(ask: Planner, after: str, limit: int) -> Plan[CompletedPage]:
         for name, usual in _KEPT.items()
     ]
     return CompletedPage(
-        rows, str(Place("completed", page.next)) if page.next else "", page.size, oldest, *kept
+        rows, str(SettingsPlace("completed", page.next)) if page.next else "", page.size, oldest, *kept
     )
 
 

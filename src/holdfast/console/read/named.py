@@ -11,7 +11,7 @@ from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod, St
 from holdfast.client.plans import counts_of, found_jobs, in_slices
 from holdfast.client.put_options import make_put
 from holdfast.client.recur_options import Changes, make_recur, make_update
-from holdfast.client.stacks import PATIENCE, LiveStack, ask_worker
+from holdfast.client.stacks import STACK_TIMEOUT_S, LiveStack, ask_worker
 from holdfast.client.topics.messages import body_of, epoch_ms, moment_of
 from holdfast.client.topics.topic import first, requeued, upto
 from holdfast.client.workers import is_meant
@@ -51,14 +51,14 @@ from holdfast.console.actions import Part, checked_edit, checked_reason, reveal
 from holdfast.console.configuration import ConfigurationVerbs
 from holdfast.console.filters import glob
 from holdfast.console.health.installation import InstallationVerbs
-from holdfast.console.operations.dependents import Waiters, waiters_of
+from holdfast.console.operations.dependents import DependentJobs, waiters_of
 from holdfast.console.put import NamedCode
 from holdfast.console.read import job_lists, queries, queue_figures
-from holdfast.console.read.charts import ChartSteps
+from holdfast.console.read.charts import Steps as ChartSteps
 from holdfast.console.read.failure_list import FailureList, failure_list
 from holdfast.console.read.fleet import FleetVerbs
 from holdfast.console.read.marks import Mark, marks
-from holdfast.console.read.namespace_queries import Place, recurring
+from holdfast.console.read.namespace_queries import SettingsPlace, recurring
 from holdfast.console.read.queries import Page, QueueDetail, Throttle, all_workers, held
 from holdfast.console.read.queue_figures import QueueFigures, QueueJobs
 from holdfast.console.read.throttle_list import (
@@ -245,7 +245,7 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
         return reveal(ask, self.actor or "unnamed", jid, part)
 
     @PlanMethod
-    def waiters(self, ask: Planner, *jids: str, show: int = 10) -> Plan[Waiters]:
+    def waiters(self, ask: Planner, *jids: str, show: int = 10) -> Plan[DependentJobs]:
         """How many jobs wait for some others and are not among them, over any number of steps, and the first of them."""
         return waiters_of(ask, check_names("jid", jids, 1 << 20), check_whole("show", show, 0, MAX_BATCH))
 
@@ -259,7 +259,7 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
         return Depend(check_name("jid", jid), names, "remove" if names else "all")
 
     @StepMethod
-    def stack(self, jid: str, timeout: float = PATIENCE) -> Steps[LiveStack]:
+    def stack(self, jid: str, timeout: float = STACK_TIMEOUT_S) -> Steps[LiveStack]:
         """Where a running job is in its code. Raises JobNotFound, WrongState when it is not running, TimeoutError."""
         found: LiveStack = yield ask_worker(self._client, jid, timeout)
         return found
@@ -330,7 +330,7 @@ def last_jobs(
 # What operators see and do with queues.
 
 
-class QueueVerbs:
+class ConsoleQueueVerbs:
     """The queries and actions of operators on queues."""
 
     _client: AnyClient
@@ -468,7 +468,7 @@ class TopicDetail(msgspec.Struct, frozen=True):
     next: str = ""
 
 
-class TopicVerbs:
+class ConsoleTopicVerbs:
     """The queries and actions of topics. Only what operators do is audited: delete and reschedule.
 
     Moments are epoch seconds of the store, `max` and `at` by default its now; durations are seconds.
@@ -565,14 +565,14 @@ class TopicVerbs:
 
 def topic(ask: Planner, name: str, limit: int, after: str = "") -> Plan[TopicDetail]:
     """Return one topic with its first messages. Raises HoldfastError if it holds none."""
-    place = Place.parse(after)
+    place = SettingsPlace.parse(after)
     [found] = yield from ask(CountTopics((check_name("topic", name),)))
     if not found.queued and not found.reserved:
         page = yield from ask(ListSet("topics", "", None, MAX_BATCH))
         raise unknown("topic", name, page.names)
     queued, following = yield from _messages(ask, "queued", name, limit, place.after)
     reserved, _ = yield from _messages(ask, "reserved", name, limit)
-    return TopicDetail(found, queued, reserved, str(Place(name, following)) if following else "")
+    return TopicDetail(found, queued, reserved, str(SettingsPlace(name, following)) if following else "")
 
 
 def _messages(

@@ -23,7 +23,7 @@ from holdfast.wire.plans import Plan, Planner
 # Recurring jobs, topics, tags.
 
 
-class Place(msgspec.Struct, frozen=True):
+class SettingsPlace(msgspec.Struct, frozen=True):
     """Where a list over many queues continues: the queue under way, and the last entry seen of it."""
 
     queue: str = ""
@@ -33,7 +33,7 @@ class Place(msgspec.Struct, frozen=True):
         return msgspec.json.encode([self.queue, *(self.after or ())]).decode() if self.queue else ""
 
     @classmethod
-    def parse(cls, text: str) -> "Place":
+    def parse(cls, text: str) -> "SettingsPlace":
         """Read a cursor. Raises UsageError."""
         try:
             words = msgspec.json.decode(text.encode(), type=list[str]) if text else [""]
@@ -46,7 +46,7 @@ class Place(msgspec.Struct, frozen=True):
 
 def recurring(ask: Planner, pattern: str, after: str, limit: int) -> Plan[Page[RecurringFacts]]:
     """Return a page of the recurring jobs of the queues that match a glob, by queue, the next due one first."""
-    size, place, matches = checked_limit(limit), Place.parse(after), glob(pattern)
+    size, place, matches = checked_limit(limit), SettingsPlace.parse(after), glob(pattern)
     counts = yield from all_counts(ask)
     names = sorted(one.name for one in counts if one.recurring and matches(one.name))
     total = sum(one.recurring for one in counts if matches(one.name))
@@ -61,16 +61,16 @@ def recurring(ask: Planner, pattern: str, after: str, limit: int) -> Plan[Page[R
         if page.next is not None or len(found) >= size:
             last = page.next or (page.entries[-1].score, page.entries[-1].member)
             more = page.next is not None or name != names[-1]
-            return Page(tuple(found), str(Place(name, last)) if more else "", total)
+            return Page(tuple(found), str(SettingsPlace(name, last)) if more else "", total)
     return Page(tuple(found), "", total)
 
 
 def topics(ask: Planner, after: str, limit: int) -> Plan[Page[TopicCounts]]:
     """Return a page of topics in order of first use."""
-    size, place = min(checked_limit(limit), 128), Place.parse(after)
+    size, place = min(checked_limit(limit), 128), SettingsPlace.parse(after)
     page = yield from ask(ListSet("topics", "", place.after, size))
     rows = (yield from ask(CountTopics(page.names))) if page.names else []
-    return Page(tuple(rows), str(Place("topics", page.next)) if page.next else "")
+    return Page(tuple(rows), str(SettingsPlace("topics", page.next)) if page.next else "")
 
 
 def tags(ask: Planner, after: str, limit: int) -> Plan[Page[tuple[str, int]]]:
@@ -96,7 +96,7 @@ class Setting(msgspec.Struct, frozen=True):
     is_set: bool
 
 
-class Settings(msgspec.Struct, frozen=True):
+class NamespaceSettings(msgspec.Struct, frozen=True):
     """The settings of the namespace, those that users defined, and the patterns and priorities of queues."""
 
     known: tuple[Setting, ...]
@@ -143,7 +143,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, str, str]]] = {
 """The settings of a namespace: default, unit and meaning."""
 
 
-def settings(ask: Planner) -> Plan[Settings]:
+def settings(ask: Planner) -> Plan[NamespaceSettings]:
     """Return every setting with its meaning, those that users defined, and the patterns of queues."""
     stored = yield from ask(ConfigGet())
     inner = yield from ask(SettingsGet())
@@ -155,7 +155,7 @@ def settings(ask: Planner) -> Plan[Settings]:
         for name, (default, unit, meaning) in _SETTINGS.items()
     ]
     others = {name: value for name, value in sorted(values.items()) if name not in _SETTINGS and name != KEY}
-    return Settings(tuple(known), others, patterns)
+    return NamespaceSettings(tuple(known), others, patterns)
 
 
 def audit(ask: Planner, before: str, limit: int) -> Plan[Page[AuditLine]]:

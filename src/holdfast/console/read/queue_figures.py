@@ -13,8 +13,9 @@ from holdfast.commands.queues import GetStats, ThrottleFacts, ThrottleGet
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.commands.views import Entry, ListSet, Minutes
 from holdfast.console.filters import parse
-from holdfast.console.read.charts import ChartSteps, added, period, steps, waiting_at
-from holdfast.console.read.namespace_queries import Place
+from holdfast.console.read.charts import Steps as ChartSteps
+from holdfast.console.read.charts import added, period, steps, waiting_at
+from holdfast.console.read.namespace_queries import SettingsPlace
 from holdfast.console.read.queries import (
     Page,
     Series,
@@ -201,11 +202,11 @@ def _use(facts: ThrottleFacts, holders: Sequence[Entry]) -> ThrottleUse:
 
 def recurring_of(ask: Planner, queue: str, after: str, limit: int) -> Plan[Page[RecurringFacts]]:
     """Return a page of the recurring jobs of a queue, the next due one first."""
-    place = Place.parse(after)
+    place = SettingsPlace.parse(after)
     page = yield from ask(ListSet("recurring", check_name("queue", queue), place.after, checked_limit(limit)))
     rows = (yield from ask(RecurGet(page.names))) if page.names else []
     found = tuple(one for one in rows if one is not None)
-    return Page(found, str(Place(queue, page.next)) if page.next else "")
+    return Page(found, str(SettingsPlace(queue, page.next)) if page.next else "")
 
 
 def heartbeat_of(ask: Planner, queue: str) -> Plan[str]:

@@ -10,7 +10,7 @@ from holdfast.commands.operations import Scan
 from holdfast.commands.queues import QueueNames, ThrottleFacts, ThrottleGet, ThrottleNames
 from holdfast.commands.views import ListSet
 from holdfast.console.filters import glob
-from holdfast.console.read.namespace_queries import Place
+from holdfast.console.read.namespace_queries import SettingsPlace
 from holdfast.console.read.queries import Page, Throttle, checked_limit, throttle
 from holdfast.errors import UsageError
 from holdfast.settings import OWN_THROTTLE
@@ -83,5 +83,5 @@ def throttle_detail(
 
 
 def _jobs(ask: Planner, set: str, id: str, after: str, size: int) -> Plan[Page[JobRow]]:
-    page = yield from ask(Scan(set, id, Place.parse(after).after, size))
-    return Page(page.jobs, str(Place(id, page.next)) if page.next else "", page.size)
+    page = yield from ask(Scan(set, id, SettingsPlace.parse(after).after, size))
+    return Page(page.jobs, str(SettingsPlace(id, page.next)) if page.next else "", page.size)

@@ -24,9 +24,9 @@ from holdfast.web.gateway.problems import Problem
 from holdfast.web.gateway.repeats import Repeatable, Seen
 from holdfast.web.gateway.results import failed, in_json
 from holdfast.web.gateway.verbs import Verb
-from holdfast.web.gateway.waiting import Run, Waiters
+from holdfast.web.gateway.waiting import Run, WaitingPops
 from holdfast.web.places import AllTaken, Places
-from holdfast.web.reach import Named, reach_of
+from holdfast.web.reach import NamedThings, reach_of
 from holdfast.web.users import User
 from holdfast.wire.waiting import PerLoop
 
@@ -95,10 +95,10 @@ async def _facts(client: AsyncClient, jids: Sequence[str], kind: Any) -> dict[st
     return dict(zip(jids, found, strict=True))
 
 
-def _named(verb: str, request: Any, user: User) -> Named:
+def _named(verb: str, request: Any, user: User) -> NamedThings:
     """Return what a request names. Raises Problem."""
     reach = reach_of(verb)
-    found = Named(is_known=False) if reach.is_whole else reach.named(request)
+    found = NamedThings(is_known=False) if reach.is_whole else reach.named(request)
     for name in found.queues:
         if not user.may_use_queue(name):
             raise _refusal(user, f"queue {one_line(name)[:100]!r} is none of them")
@@ -193,7 +193,7 @@ _TARGETS: Final = (
 """The fields of which the first that a request has is the target in the audit log."""
 
 
-class Call(msgspec.Struct, frozen=True):
+class GatewayCall(msgspec.Struct, frozen=True):
     """One request: its verb, user, client, and key ("" for none). `leased` gets the jobs that it has leased."""
 
     verb: Verb
@@ -209,17 +209,17 @@ class Caller:
 
     def __init__(self, mask: Mask) -> None:
         self._mask, self._limits, self._seen = mask, Limits(), Seen()
-        self._waiters: dict[str, PerLoop[Waiters]] = {}
+        self._waiters: dict[str, PerLoop[WaitingPops]] = {}
         self._places = Places(MOST_WAITING)
 
-    async def result(self, call: Call) -> Any:
+    async def result(self, call: GatewayCall) -> Any:
         """Return the result of a request as values for JSON. Raises Problem, HoldfastError."""
         try:
             return await self._result(call)
         except DependencyRefused as error:
             raise error if call.user.has_all_queues else without_others(error) from None
 
-    async def _result(self, call: Call) -> Any:
+    async def _result(self, call: GatewayCall) -> Any:
         verb, user = call.verb, call.user
         singles = verb.singles(call.request) if verb.is_batch(call.request) else [call.request]
         if not user.has_all_queues:
@@ -256,7 +256,7 @@ class Caller:
             result = await visible(verb.name, result, user, call.client)
         return verb.result(commands[0], self._masked(call, result))
 
-    async def _single(self, call: Call, command: Command[Any], run: Run) -> Any:
+    async def _single(self, call: GatewayCall, command: Command[Any], run: Run) -> Any:
         given: object = command
         seconds: float = getattr(call.request, "wait", 0.0)
         if isinstance(given, (Pop, CompletePop)):
@@ -301,25 +301,25 @@ class Caller:
         """Let fewer requests wait at once than there may be otherwise."""
         self._places.most = min(self._places.most, most)
 
-    def _of(self, client: AsyncClient) -> Waiters:
+    def _of(self, client: AsyncClient) -> WaitingPops:
         name: str = client.settings.namespace
         found = self._waiters.get(name)
         if found is None:
-            found = self._waiters[name] = PerLoop(lambda: Waiters(client))
+            found = self._waiters[name] = PerLoop(lambda: WaitingPops(client))
         return found.here()
 
-    def give_back(self, call: Call) -> None:
+    def give_back(self, call: GatewayCall) -> None:
         """Give back the jobs that a request has leased, because nobody reads its response."""
         self._of(call.client).give_back(call.leased)
 
-    def _audited(self, call: Call, commands: list[Command[Any]]) -> list[Command[Any]]:
+    def _audited(self, call: GatewayCall, commands: list[Command[Any]]) -> list[Command[Any]]:
         verb, user = call.verb, call.user
         if user.role not in ("operator", "admin") or verb.reads or verb.name in UNAUDITED:
             return commands
         target, detail = _described(call.request)
         return [audited(user.name, command, verb.name, target, detail) for command in commands]
 
-    def _masked(self, call: Call, result: Any) -> Any:
+    def _masked(self, call: GatewayCall, result: Any) -> Any:
         """Return a result with what has to be hidden replaced, for everybody who does not do the work."""
         return result if call.user.sees_data(call.verb.reads) else self._mask.within(result)
 

@@ -17,8 +17,8 @@ from holdfast.models import JobFacts
 from holdfast.release import VERSION
 from holdfast.text import one_line
 from holdfast.web.auth import Authentication
-from holdfast.web.gate import Refusal, refused_by, request_name
-from holdfast.web.gateway.calling import Call, Caller
+from holdfast.web.gate import GateRefusal, refused_by, request_name
+from holdfast.web.gateway.calling import Caller, GatewayCall
 from holdfast.web.gateway.exceptions import NAMED_RESULTS
 from holdfast.web.gateway.problems import Problem, response_to
 from holdfast.web.gateway.repeats import HEADER as KEY
@@ -26,7 +26,7 @@ from holdfast.web.gateway.repeats import checked_key
 from holdfast.web.gateway.results import Ended, LeasedJob, RefusedJob, Settled, encode
 from holdfast.web.gateway.verbs import Verb, verbs
 from holdfast.web.namespaces import HEADER as NAMESPACE
-from holdfast.web.namespaces import Namespaces, NotAllowed
+from holdfast.web.namespaces import NamespaceNotAllowed, Namespaces
 from holdfast.web.options import Options
 from holdfast.web.parts import place_of
 from holdfast.web.schemas import Schema, Schemas
@@ -203,27 +203,27 @@ class Gateway:
         connection = HTTPConnection(scope)
         user = await self._auth.user(connection)
         if user is None:
-            raise Refusal(self._auth.refused(connection))
+            raise GateRefusal(self._auth.refused(connection))
         if scope["method"] == "GET" and place_of(scope) == "/v1/openapi.json":
             return encode({**description(), "servers": [{"url": f"{scope.get('root_path', '')}/v1"}]})
         verb = self._verb(scope)
         self._check_rights(verb, user)
         try:
             client = self._namespaces.chosen(user, headers.get(_NAMESPACE, ""))
-        except NotAllowed as refused:
+        except NamespaceNotAllowed as refused:
             raise Problem(403, "forbidden", str(refused)) from None
         body = await _body(receive)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" and (body or kind):
             raise Problem(415, "not-json", "The body has to be JSON, with Content-Type: application/json.")
-        call = Call(verb, user, client, verb.read(body or b"{}"), checked_key(headers.get(_KEY)))
+        call = GatewayCall(verb, user, client, verb.read(body or b"{}"), checked_key(headers.get(_KEY)))
         if getattr(call.request, "wait", 0):
             result = await self._unless_gone(call, receive)
         else:
             result = await self._caller.result(call)
         return encode({"result": result})
 
-    async def _unless_gone(self, call: Call, receive: Receive) -> Any:
+    async def _unless_gone(self, call: GatewayCall, receive: Receive) -> Any:
         """Return the result of a request that waits, unless the client disconnects first. Raises Problem then."""
         working = asyncio.ensure_future(self._caller.result(call))
         leaving = asyncio.ensure_future(_disconnected(receive))
@@ -239,7 +239,7 @@ class Gateway:
         self._abandon(call, working)
         raise Problem(400, "bad-request", "The client has disconnected.")
 
-    def _abandon(self, call: Call, working: "asyncio.Future[Any]") -> None:
+    def _abandon(self, call: GatewayCall, working: "asyncio.Future[Any]") -> None:
         """End a request whose response nobody reads, and give back what it has leased, or still leases."""
         working.cancel()
         working.add_done_callback(lambda one: one.cancelled() or one.exception())

@@ -19,8 +19,8 @@ from holdfast.settings import check_name
 from holdfast.web.gateway.fields import (
     JID,
     KEEP,
-    Field,
-    Part,
+    FieldPart,
+    GatewayField,
     Seconds,
     constant,
     flattened,
@@ -94,11 +94,11 @@ def _reservations(request: Any) -> list[tuple[str, int | None]]:
     ]
 
 
-def _list_field(name: str, kind: Any, most: int) -> Field:
-    return Field(name, Annotated[list[kind], Meta(max_length=most)])
+def _list_field(name: str, kind: Any, most: int) -> GatewayField:
+    return GatewayField(name, Annotated[list[kind], Meta(max_length=most)])
 
 
-_HOW: Final = same(Field("how", Literal["in", "at"], "in"))
+_HOW: Final = same(GatewayField("how", Literal["in", "at"], "in"))
 
 
 # Settings.
@@ -124,40 +124,40 @@ def _changes(request: Any) -> Sequence[tuple[str, str]]:
     return [(check_name("jid", jid), value) for jid, value in request.jobs]
 
 
-_PUT: Final[Mapping[str, Part]] = {
-    "mode": Part((Field("mode", Literal["move", "only", "old"] | None, None),), _mode)
+_PUT: Final[Mapping[str, FieldPart]] = {
+    "mode": FieldPart((GatewayField("mode", Literal["move", "only", "old"] | None, None),), _mode)
 }
-_RECURRING: Final[Mapping[str, Part]] = {
+_RECURRING: Final[Mapping[str, FieldPart]] = {
     "jid": JID,
     "options": flattened(ExtraOptions, {"depends": constant(()), "trace": constant("")}),
 }
-SPECIAL: Final[Mapping[str, Mapping[str, Part]]] = {
+SPECIAL: Final[Mapping[str, Mapping[str, FieldPart]]] = {
     "act": {
-        "jobs": Part((_list_field("jobs", tuple[Name, str], MAX_CHANGED),), _changes),
+        "jobs": FieldPart((_list_field("jobs", tuple[Name, str], MAX_CHANGED),), _changes),
         "operation": constant(Progress()),
     },
     "complete_x": {"keep_ms": KEEP, "follow": list_of("follow", FollowUp, required=False)},
-    "config_set": {"value": same(Field("value", str | int | float))},
+    "config_set": {"value": same(GatewayField("value", str | int | float))},
     "fail": {"lines": constant(())},
     "identifiers_set": {
-        "identifiers": Part((Field("identifiers", dict[Name, list[str]]),), _patterns),
+        "identifiers": FieldPart((GatewayField("identifiers", dict[Name, list[str]]),), _patterns),
     },
     "info": {"mode": constant(""), "clock_ms": constant(0)},
-    "list": {"set": same(Field("set", Literal[tuple(sorted(SETS))]))},
-    "priorities_set": {"rules": Part((Field("rules", list[Raw]),), _rules)},
+    "list": {"set": same(GatewayField("set", Literal[tuple(sorted(SETS))]))},
+    "priorities_set": {"rules": FieldPart((GatewayField("rules", list[Raw]),), _rules)},
     "put": _PUT,
     "recur": _RECURRING,
     "retry": {
-        "delay_ms": Part((Field("delay", Seconds | None, 0.0),), _own_backoff),
+        "delay_ms": FieldPart((GatewayField("delay", Seconds | None, 0.0),), _own_backoff),
         "lines": constant(()),
         "backoff": constant(""),
     },
-    "scan": {"set": same(Field("set", Literal[tuple(sorted(SCANNED))]))},
+    "scan": {"set": same(GatewayField("set", Literal[tuple(sorted(SCANNED))]))},
     "topic_put": {
         "how": _HOW,
-        "messages": Part((_list_field("messages", Message, 512),), _messages),
+        "messages": FieldPart((_list_field("messages", Message, 512),), _messages),
     },
-    "topic_release": {"held": Part((_list_field("held", Reservation, 512),), _reservations)},
+    "topic_release": {"held": FieldPart((_list_field("held", Reservation, 512),), _reservations)},
     "topic_reschedule": {"how": _HOW},
 }
 """Parts of single verbs, by the name of the command's field."""
@@ -167,8 +167,8 @@ MADE: Final[Mapping[str, Any]] = {
     "config_unset": _unset_setting,
 }
 """How the command of a verb is made, where its class alone does not check everything."""
-MORE_FIELDS: Final[Mapping[str, tuple[Field, ...]]] = {
-    verb: (Field("wait", Annotated[float, Meta(ge=0, le=20)], 0.0),)
+MORE_FIELDS: Final[Mapping[str, tuple[GatewayField, ...]]] = {
+    verb: (GatewayField("wait", Annotated[float, Meta(ge=0, le=20)], 0.0),)
     for verb in ("pop", "complete_pop", "await")
 }
 """Fields that are not of the command."""

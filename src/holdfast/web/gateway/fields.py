@@ -36,7 +36,7 @@ ALIASES: Final[Mapping[str, str]] = {
 """The names of fields here where they are not those of the command without `_ms`."""
 
 
-class Field(NamedTuple):
+class GatewayField(NamedTuple):
     """One field of a request. Without a default it is required."""
 
     name: str
@@ -44,50 +44,50 @@ class Field(NamedTuple):
     default: Any = msgspec.NODEFAULT
 
 
-class Part(NamedTuple):
+class FieldPart(NamedTuple):
     """What becomes of one field of a command."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[GatewayField, ...]
     value: Value
 
 
-def constant(fixed: object) -> Part:
+def constant(fixed: object) -> FieldPart:
     """Return the part of a field that requests do not have."""
 
     def value(_: Any) -> object:
         return fixed
 
-    return Part((), value)
+    return FieldPart((), value)
 
 
-def same(field: Field) -> Part:
+def same(field: GatewayField) -> FieldPart:
     """Return the part of a field that is in the request as it is in the command."""
 
     def value(request: Any) -> object:
         return getattr(request, field.name)
 
-    return Part((field,), value)
+    return FieldPart((field,), value)
 
 
 _EMPTY_LIST: Final[Any] = msgspec.field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]
-NO_SPECIAL: Final[Mapping[str, Part]] = {}
+NO_SPECIAL: Final[Mapping[str, FieldPart]] = {}
 
 
-def parts_of(kind: type[msgspec.Struct], special: Mapping[str, Part] = NO_SPECIAL) -> list[Part]:
+def parts_of(kind: type[msgspec.Struct], special: Mapping[str, FieldPart] = NO_SPECIAL) -> list[FieldPart]:
     """Return the parts of a command class, or of a struct within one, in the order of its fields."""
     return [special.get(field.name) or _part(field) for field in msgspec.structs.fields(kind)]
 
 
-def fields_of(parts: Sequence[Part]) -> list[Field]:
+def fields_of(parts: Sequence[FieldPart]) -> list[GatewayField]:
     """Return the fields of all parts, each once."""
-    found: dict[str, Field] = {}
+    found: dict[str, GatewayField] = {}
     for part in parts:
         for field in part.fields:
             found.setdefault(field.name, field)
     return list(found.values())
 
 
-def request_type(name: str, fields: Sequence[Field]) -> type[msgspec.Struct]:
+def request_type(name: str, fields: Sequence[GatewayField]) -> type[msgspec.Struct]:
     """Return the class of a request. It refuses fields that it does not have."""
     defined: list[Any] = [
         (one.name, one.type) if one.default is msgspec.NODEFAULT else tuple(one) for one in fields
@@ -95,13 +95,13 @@ def request_type(name: str, fields: Sequence[Field]) -> type[msgspec.Struct]:
     return msgspec.defstruct(name, defined, kw_only=True, forbid_unknown_fields=True, frozen=True, gc=False)
 
 
-def builder(kind: Callable[..., Any], parts: Sequence[Part]) -> Callable[[Any], Any]:
+def builder(kind: Callable[..., Any], parts: Sequence[FieldPart]) -> Callable[[Any], Any]:
     """Return the function that makes a command of a request."""
     values = [part.value for part in parts]
     return lambda request: kind(*[value(request) for value in values])
 
 
-def _part(field: msgspec.structs.FieldInfo) -> Part:
+def _part(field: msgspec.structs.FieldInfo) -> FieldPart:
     kind, name = field.type, field.encode_name
     if kind is Held or (_is_union(kind) and Lease in get_args(kind)):
         return _LEASE
@@ -121,13 +121,13 @@ def _lease_of(request: Any) -> Lease:
     return Lease(check_name("jid", request.jid), request.token, getattr(request, "worker", ""))
 
 
-_LEASE: Final = Part((Field("jid", Name), Field("token", Whole)), _lease_of)
+_LEASE: Final = FieldPart((GatewayField("jid", Name), GatewayField("token", Whole)), _lease_of)
 
 
-def flattened(kind: type[msgspec.Struct], special: Mapping[str, Part] = NO_SPECIAL) -> Part:
+def flattened(kind: type[msgspec.Struct], special: Mapping[str, FieldPart] = NO_SPECIAL) -> FieldPart:
     """Return the part of a struct whose fields are fields of the request itself."""
     parts = parts_of(kind, {**_OF_OPTIONS, **special})
-    return Part(tuple(fields_of(parts)), builder(kind, parts))
+    return FieldPart(tuple(fields_of(parts)), builder(kind, parts))
 
 
 @cache
@@ -137,7 +137,7 @@ def _made(kind: type[msgspec.Struct]) -> tuple[type[msgspec.Struct], Callable[[A
     return request_type(kind.__name__, fields_of(parts)), builder(kind, parts)
 
 
-def list_of(name: str, kind: type[msgspec.Struct], *, required: bool = True) -> Part:
+def list_of(name: str, kind: type[msgspec.Struct], *, required: bool = True) -> FieldPart:
     """Return the part of a list of structs, which are objects in the request."""
     element, make = _made(kind)
     default: Any = msgspec.NODEFAULT if required else _EMPTY_LIST
@@ -146,20 +146,20 @@ def list_of(name: str, kind: type[msgspec.Struct], *, required: bool = True) -> 
     def value(request: Any) -> object:
         return [make(one) for one in getattr(request, name)]
 
-    return Part((Field(name, typed, default),), value)
+    return FieldPart((GatewayField(name, typed, default),), value)
 
 
 # Data, times.
 
 
-def _data(field: msgspec.structs.FieldInfo) -> Part:
+def _data(field: msgspec.structs.FieldInfo) -> FieldPart:
     name, default = field.encode_name, field.default
 
     def value(request: Any) -> object:
         given = getattr(request, name)
         return default if given is UNSET else encode_data(bytes(given), MAX_DATA_CAP)
 
-    return Part((Field(name, Data, UNSET),), value)
+    return FieldPart((GatewayField(name, Data, UNSET),), value)
 
 
 def _keep(request: Any) -> int:
@@ -170,10 +170,10 @@ def _keep(request: Any) -> int:
     return 0 if request.result is UNSET or getattr(request, "next_queue", None) else round(RESULT_KEEP * 1000)
 
 
-KEEP: Final = Part((Field("keep", Seconds | UnsetType, UNSET),), _keep)
+KEEP: Final = FieldPart((GatewayField("keep", Seconds | UnsetType, UNSET),), _keep)
 
 
-def _time(field: msgspec.structs.FieldInfo) -> Part:
+def _time(field: msgspec.structs.FieldInfo) -> FieldPart:
     name = ALIASES.get(field.encode_name, field.encode_name.removesuffix("_ms"))
     if name == "keep" and field.default == 0:
         return KEEP
@@ -186,15 +186,15 @@ def _time(field: msgspec.structs.FieldInfo) -> Part:
         return None if given is None else round(given * 1000)
 
     if default is msgspec.NODEFAULT:
-        return Part((Field(name, kind),), value)
+        return FieldPart((GatewayField(name, kind),), value)
     kind = kind | None if default is None else kind
-    return Part((Field(name, kind, None if default is None else default / 1000),), value)
+    return FieldPart((GatewayField(name, kind, None if default is None else default / 1000),), value)
 
 
 # Names, numbers and the rest.
 
 
-def _plain(field: msgspec.structs.FieldInfo) -> Part:
+def _plain(field: msgspec.structs.FieldInfo) -> FieldPart:
     name, kind = field.encode_name, _as_json(field.type)
     inner = _without_none(field.type)
     default: Any = field.default
@@ -203,10 +203,10 @@ def _plain(field: msgspec.structs.FieldInfo) -> Part:
     elif default == () and get_origin(field.type) is not tuple:
         default = _EMPTY_LIST
     if inner in (Name, OptionalName) and NoneType not in get_args(field.type):
-        return Part((Field(name, kind, default),), _name(name))
+        return FieldPart((GatewayField(name, kind, default),), _name(name))
     if _element(inner) is Name:
-        return Part((Field(name, kind, default),), _names(name))
-    return same(Field(name, kind, default))
+        return FieldPart((GatewayField(name, kind, default),), _names(name))
+    return same(GatewayField(name, kind, default))
 
 
 def _name(name: str) -> Value:
@@ -275,10 +275,10 @@ def _jid(request: Any) -> object:
     return mint_jid() if request.jid is None else check_name("jid", request.jid)
 
 
-JID: Final = Part((Field("jid", Name | None, None),), _jid)
+JID: Final = FieldPart((GatewayField("jid", Name | None, None),), _jid)
 """A jid that is generated if none is given."""
-_OF_OPTIONS: Final[Mapping[str, Part]] = {
+_OF_OPTIONS: Final[Mapping[str, FieldPart]] = {
     "jid": JID,
-    "backoff": Part((Field("backoff", Backoff | None, None),), _backoff),
-    "keep_ms": Part((Field("result_keep", Seconds | None, None),), _result_keep),
+    "backoff": FieldPart((GatewayField("backoff", Backoff | None, None),), _backoff),
+    "keep_ms": FieldPart((GatewayField("result_keep", Seconds | None, None),), _result_keep),
 }

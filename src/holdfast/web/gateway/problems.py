@@ -22,7 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.logs import logger
 from holdfast.text import one_line
-from holdfast.web.gate import Refusal, about_store, problem
+from holdfast.web.gate import GateRefusal, about_store, problem
 
 _KINDS: Final[tuple[tuple[type[HoldfastError], int, str], ...]] = (
     (LeaseLost, 409, "lease-lost"),
@@ -55,7 +55,7 @@ class Problem(Exception):
 
 def response_to(scope: Scope, error: Exception) -> Response:
     """Return the response to an error. That of a bug is logged, and its text is not shown."""
-    if isinstance(error, Refusal):
+    if isinstance(error, GateRefusal):
         return error.response
     if isinstance(error, HTTPException):  # of the program's own `auth`
         return _response(scope, error.status_code, "error", one_line(str(error.detail)), {})

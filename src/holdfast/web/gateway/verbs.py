@@ -18,8 +18,8 @@ from holdfast.text import one_line
 from holdfast.web.gateway import exceptions
 from holdfast.web.gateway.fields import (
     JID,
-    Field,
-    Part,
+    FieldPart,
+    GatewayField,
     builder,
     constant,
     fields_of,
@@ -174,7 +174,7 @@ def _put_maker(with_options: Callable[[Any], Any]) -> Callable[[Any], Command[st
     return make
 
 
-def _defaults(kind: type[msgspec.Struct]) -> dict[str, Part]:
+def _defaults(kind: type[msgspec.Struct]) -> dict[str, FieldPart]:
     """Return the parts of fields that no request has: who calls is known, and how a pop waits is the gateway's business."""
     found = {field.name: field for field in msgspec.structs.fields(kind)}
     parts = {"who": constant("")} if "who" in found else {}
@@ -183,7 +183,7 @@ def _defaults(kind: type[msgspec.Struct]) -> dict[str, Part]:
     return parts
 
 
-def _batch(name: str, fields: Sequence[Field]) -> type[msgspec.Struct] | None:
+def _batch(name: str, fields: Sequence[GatewayField]) -> type[msgspec.Struct] | None:
     if name != "put" and name not in _OF_LEASES:
         return None
     each = () if name == "put" else ("jid", "token")  # that each job has to have
@@ -197,7 +197,7 @@ def _batch(name: str, fields: Sequence[Field]) -> type[msgspec.Struct] | None:
     around = [one for one in optional if one.name not in (*each, "jid")]
     job = request_type(f"{name}_job", inside)
     jobs = Annotated[list[job], Meta(min_length=1, max_length=MAX_BATCH)]  # type: ignore[valid-type]
-    return request_type(f"{name}_batch", [*around, Field("jobs", jobs)])
+    return request_type(f"{name}_batch", [*around, GatewayField("jobs", jobs)])
 
 
 def _summary(kind: type[msgspec.Struct]) -> str:

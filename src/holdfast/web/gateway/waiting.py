@@ -159,7 +159,7 @@ class _Group:
         return found
 
 
-class Waiters:
+class WaitingPops:
     """The waiting pops of one client on one event loop."""
 
     def __init__(self, client: AsyncClient) -> None:

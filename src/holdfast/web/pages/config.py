@@ -13,7 +13,7 @@ from holdfast.console.read.namespace_queries import Setting
 from holdfast.errors import UsageError
 from holdfast.text import listed, name_or_count
 from holdfast.web.context import Context
-from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal, Tagged, View
+from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal, TagsBody, View
 
 Tab = Literal["settings", "patterns", "priorities"]
 
@@ -73,11 +73,11 @@ def tag_of(values: Mapping[str, str], order: QueueOrder) -> str:
     return version_of([values, order.identifiers_version, order.rules_version])
 
 
-async def _tagged(ctx: Context, _: Body) -> Tagged:
+async def _tagged(ctx: Context, _: Body) -> TagsBody:
     """Return the value of each setting, for a request that may change any of them."""
     found = await ctx.console.settings()
     values = {one.name: one.value for one in found.known} | dict(found.others)
-    return Tagged(tag_of(values, await ctx.console.queue_order()), values)
+    return TagsBody(tag_of(values, await ctx.console.queue_order()), values)
 
 
 async def config(ctx: Context, query: ConfigQuery) -> ConfigPage:

@@ -10,7 +10,7 @@ from holdfast.commands.failures import FailureGroup
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.workers import WorkerFacts
 from holdfast.console.health.attention import KINDS, Attention, is_silent, silent_ms
-from holdfast.console.read.charts import ChartSteps
+from holdfast.console.read.charts import Steps as ChartSteps
 from holdfast.console.read.job_lists import TrackedPage
 from holdfast.console.read.marks import Mark
 from holdfast.console.read.overview import Overview, number_of

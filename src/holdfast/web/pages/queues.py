@@ -13,7 +13,8 @@ from holdfast.commands.queues import BOUNDS, QueueOption
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.operations.spec import Spec
 from holdfast.console.put import NamedCode, value_of
-from holdfast.console.read.charts import ChartSteps, per_minute
+from holdfast.console.read.charts import Steps as ChartSteps
+from holdfast.console.read.charts import per_minute
 from holdfast.console.read.marks import Mark
 from holdfast.console.read.queries import Page, QueueDetail
 from holdfast.console.read.queue_figures import JOB_TABS, QueueFigures, QueueJobs, filter_of

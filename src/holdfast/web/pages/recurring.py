@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import DEFAULT_BACKLOG
 from holdfast.text import every, name_or_count
 from holdfast.web.context import Context
-from holdfast.web.views import ActionRoute, Body, Done, Refusal, Repeal, Tagged, View
+from holdfast.web.views import ActionRoute, Body, Done, Refusal, Repeal, TagsBody, View
 
 # The turns of a recurring job: in words, those to come, and those that were missed.
 
@@ -149,10 +149,10 @@ def tag_of(facts: RecurringFacts) -> str:
     return version_of(msgspec.structs.replace(facts, next_ms=0, count=0))
 
 
-async def _tagged(ctx: Context, body: "EditRecurring | Recurring") -> Tagged:
+async def _tagged(ctx: Context, body: "EditRecurring | Recurring") -> TagsBody:
     jids = [body.jid] if isinstance(body, EditRecurring) else body.jid
     found = [await ctx.console.recurring_job(jid) for jid in _some(jids)]
-    return Tagged(tag_of(found[0]) if len(found) == 1 else version_of(found), found)
+    return TagsBody(tag_of(found[0]) if len(found) == 1 else version_of(found), found)
 
 
 async def one_recurring(ctx: Context, name: str, query: OneQuery) -> OneRecurringPage:

@@ -12,7 +12,7 @@ from holdfast.console.read.throttle_list import ThrottleDetail
 from holdfast.errors import UsageError, WrongState
 from holdfast.text import counted
 from holdfast.web.context import Context
-from holdfast.web.views import ActionRoute, Body, Done, Repeal, Tagged, View
+from holdfast.web.views import ActionRoute, Body, Done, Repeal, TagsBody, View
 
 _NONE, _FOR_EVER = -2, -1
 
@@ -72,9 +72,9 @@ def tag_of(facts: ThrottleFacts) -> str:
     return version_of([facts.maximum, min(facts.ttl_ms, 0)])
 
 
-async def _tagged(ctx: Context, body: "Limit | One") -> Tagged:
+async def _tagged(ctx: Context, body: "Limit | One") -> TagsBody:
     facts = await ctx.console.throttle_facts(body.id)
-    return Tagged(tag_of(facts), facts)
+    return TagsBody(tag_of(facts), facts)
 
 
 async def throttle(ctx: Context, name: str, query: ThrottleQuery) -> ThrottlePage:

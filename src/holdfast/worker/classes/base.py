@@ -23,7 +23,7 @@ from holdfast.worker.queues.routing import PatternResolver, TransformingQueueRes
 from holdfast.worker.settings import Own, Pool, WorkerSettings
 from holdfast.worker.startup import import_modules
 from holdfast.worker.store_choice import StoreChoice
-from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.child import ChildPlace
 from holdfast.worker.supervisor.presence import resumable
 
 # Where the log of a worker goes that a program runs: to its logger, or to a stream.
@@ -223,7 +223,7 @@ class BaseWorker(Mixable):
         self.middleware: list[Any] = list(check_list("middleware", kwargs.get("middleware") or ()))
         self._resume = resume
         self._shutdown = False
-        self._within: tuple[Place, Surroundings] | None = None
+        self._within: tuple[ChildPlace, Surroundings] | None = None
         self._used_up = False
 
     def _resolver_of(self, queues: Any) -> Any:
@@ -366,7 +366,7 @@ class BaseWorker(Mixable):
             **as_settings(self.kwargs, self.reserver is not None),
         ).checked()
 
-    def run_in(self, place: Place, around: Surroundings) -> bool:
+    def run_in(self, place: ChildPlace, around: Surroundings) -> bool:
         """Run in a child of a forking worker. Return whether its process is used up."""
         self._within = place, around
         self.run()

@@ -10,7 +10,7 @@ from holdfast.worker.classes.single import AsyncioWorker, GeventWorker, SerialWo
 from holdfast.worker.performing.surroundings import Surroundings
 from holdfast.worker.run import run_worker
 from holdfast.worker.settings import Pool
-from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.child import ChildPlace
 from holdfast.worker.supervisor.supervisor import Supervisor
 
 POOLS: Final[dict[str, tuple[Pool, type[BaseWorker]]]] = {
@@ -111,7 +111,7 @@ class ForkingWorker(BaseWorker):
             self.stop()
         return self._supervisor
 
-    def _be_child(self, place: Place, around: Surroundings) -> bool:
+    def _be_child(self, place: ChildPlace, around: Surroundings) -> bool:
         """Be the worker of a child: everything it does may be overridden."""
         held = [lease.jid for lease in place.settings.held]
         resume = self.client.jobs.get(*held) if held else None

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from holdfast.code.current import Running
+from holdfast.code.current import RunningJob
 from holdfast.worker.classes.base import BaseWorker
 from holdfast.worker.in_process import InProcess
 from holdfast.worker.performing.chain import own_middleware
@@ -19,7 +19,7 @@ from holdfast.worker.queues.routing import with_what_it_held
 from holdfast.worker.run import body_of, run_serial
 from holdfast.worker.settings import Pool
 from holdfast.worker.signals import Stop, log_stack
-from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.child import ChildPlace
 
 log = logging.getLogger("holdfast")
 
@@ -44,7 +44,7 @@ class Childlike(BaseWorker):
                 self.before_run()
                 self._work()
 
-    def _work_within(self, place: Place, around: Surroundings) -> bool:
+    def _work_within(self, place: ChildPlace, around: Surroundings) -> bool:
         settings = place.settings
         mixed = own_middleware(self)
         for middleware in mixed:
@@ -81,10 +81,10 @@ class _Current:
     def __init__(self, worker: "SerialWorker") -> None:
         self._worker = worker
 
-    def begin(self, current: Running) -> None:
+    def begin(self, current: RunningJob) -> None:
         self._worker.jid = current.facts.jid
 
-    def end(self, current: Running, outcome: object) -> None:
+    def end(self, current: RunningJob, outcome: object) -> None:
         self._worker.jid = None
 
 
@@ -179,10 +179,10 @@ class _Greenlets:
     def __init__(self, greenlets: dict[str, Any]) -> None:
         self._greenlets = greenlets
 
-    def begin(self, current: Running) -> None:
+    def begin(self, current: RunningJob) -> None:
         self._greenlets[current.facts.jid] = importlib.import_module("gevent").getcurrent()
 
-    def end(self, current: Running, outcome: object) -> None:
+    def end(self, current: RunningJob, outcome: object) -> None:
         self._greenlets.pop(current.facts.jid, None)
 
 

@@ -21,7 +21,7 @@ SHORT_LEASE: Final = 10.0
 LONGEST_PERIOD: Final = DEFAULT_HEARTBEAT / 3  # seconds between two heartbeats, however long leases are
 
 
-class Held:
+class HeldLease:
     """One lease under the keeper: `lease` in seconds; `lost` is the reason if it is known to be lost, else "".
 
     `ends` is the end of the run's timeout, on the monotonic clock.
@@ -79,7 +79,7 @@ class Keeper:
         """A heartbeat failed: try again `pause` seconds after `now`, if not sooner."""
         self._renewed_at = min(self._renewed_at, now + pause - self.period)
 
-    def renew(self, held: Iterable[Held], now: float) -> list[tuple[HeartbeatMany, list[Held]]]:
+    def renew(self, held: Iterable[HeldLease], now: float) -> list[tuple[HeartbeatMany, list[HeldLease]]]:
         """Return the calls that renew `held`, each with its leases, in batches of at most 512.
 
         A lease whose run has exceeded its timeout is marked lost without a call. No other is: while the store cannot be
@@ -100,7 +100,7 @@ class Keeper:
         batches = [alive[at : at + MAX_BATCH] for at in range(0, len(alive), MAX_BATCH)]
         return [(_command(batch), batch) for batch in batches]
 
-    def renewed(self, batch: Sequence[Held], ends: Sequence[int]) -> None:
+    def renewed(self, batch: Sequence[HeldLease], ends: Sequence[int]) -> None:
         """Read the reply of a heartbeat: a lost lease is marked with the reason."""
         for lease, end in zip(batch, ends, strict=True):
             if end <= 0:
@@ -111,9 +111,9 @@ class Keeper:
                 log.debug("heartbeat: worker=%s renewed_leases=%d", worker, count)
 
 
-def _expire(held: Iterable[Held], now: float) -> list[Held]:
+def _expire(held: Iterable[HeldLease], now: float) -> list[HeldLease]:
     """Mark the leases whose run has exceeded its timeout. Return those that are not lost."""
-    alive: list[Held] = []
+    alive: list[HeldLease] = []
     for lease in held:
         if not lease.lost and now >= lease.ends:
             lease.lost = OVER
@@ -128,5 +128,5 @@ def run_end(facts: JobFacts, since: float) -> float:
     return since + int(limit) / 1000 if limit else inf
 
 
-def _command(batch: Sequence[Held]) -> HeartbeatMany:
+def _command(batch: Sequence[HeldLease]) -> HeartbeatMany:
     return HeartbeatMany([Lease(held.jid, held.token, held.worker) for held in batch])

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Final
 
 from holdfast.wire.waiting import sleep
-from holdfast.worker.leases.keeper import Held
+from holdfast.worker.leases.keeper import HeldLease
 from holdfast.worker.leases.table import OVER, Supervised
 from holdfast.worker.supervisor.messages import StoreMessage
 
@@ -33,10 +33,10 @@ class LostLeases:
     """
 
     def __init__(self) -> None:
-        self._lost: dict[Held, tuple[Supervised, float]] = {}
+        self._lost: dict[HeldLease, tuple[Supervised, float]] = {}
         self._glance_at = inf
 
-    def add(self, lease: Held, child: Supervised) -> None:
+    def add(self, lease: HeldLease, child: Supervised) -> None:
         """The store has reported that this lease of a child is lost."""
         if lease not in self._lost:
             self._lost[lease] = child, monotonic()
@@ -46,12 +46,12 @@ class LostLeases:
         """When to call `attend` next, on the monotonic clock."""
         return self._glance_at
 
-    def attend(self) -> list[tuple[Supervised, Held]]:
+    def attend(self) -> list[tuple[Supervised, HeldLease]]:
         """Look at the children again. Return those that were killed, each with the lease it was killed for."""
         now = monotonic()
         if now < self._glance_at:
             return []
-        killed: list[tuple[Supervised, Held]] = []
+        killed: list[tuple[Supervised, HeldLease]] = []
         for lease, (child, since) in list(self._lost.items()):
             if not holds(child, lease):
                 del self._lost[lease]
@@ -71,9 +71,9 @@ class OverdueJobs:
     """
 
     def __init__(self) -> None:
-        self._notified: dict[Held, tuple[Supervised, float]] = {}
+        self._notified: dict[HeldLease, tuple[Supervised, float]] = {}
 
-    def add(self, lease: Held, child: Supervised) -> None:
+    def add(self, lease: HeldLease, child: Supervised) -> None:
         """The lease of a child is lost."""
         if lease not in self._notified:
             self._notified[lease] = child, monotonic() + PATIENCE
@@ -84,9 +84,9 @@ class OverdueJobs:
         """When to call `attend` next, on the monotonic clock."""
         return min((at for _, at in self._notified.values()), default=inf)
 
-    def attend(self) -> list[tuple[Supervised, Held]]:
+    def attend(self) -> list[tuple[Supervised, HeldLease]]:
         """Look at the children again. Returns those to be killed, each for the lease of a job that it does not end."""
-        now, late = monotonic(), list[tuple[Supervised, Held]]()
+        now, late = monotonic(), list[tuple[Supervised, HeldLease]]()
         for lease, (child, at) in list(self._notified.items()):
             if now < at:
                 continue
@@ -139,7 +139,7 @@ class EarlyMessages:
         return came
 
 
-def _stop_if_still(child: Supervised, lease: Held) -> bool:
+def _stop_if_still(child: Supervised, lease: HeldLease) -> bool:
     """Kill a child for a job it must not work on any more, and for no other job. Returns whether it did."""
     # It is halted first, so that it cannot begin its next job between this check and the kill.
     _halt(child.pid)
@@ -165,7 +165,7 @@ def _halt(pid: int) -> None:
         sleep(HALT / 100)
 
 
-def holds(child: Supervised, lease: Held) -> bool:
+def holds(child: Supervised, lease: HeldLease) -> bool:
     """Return whether a child still holds this lease."""
     holding = child.lease_table.read(lease.number)
     return holding is not None and (holding.jid, holding.token) == (lease.jid, lease.token)

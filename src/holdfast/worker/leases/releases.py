@@ -29,7 +29,7 @@ from holdfast.worker.supervisor.calls import StoreCalls
 
 log = logging.getLogger("holdfast")
 
-PARTING: Final = 1.5
+LAST_CALLS_TIMEOUT_S: Final = 1.5
 """Seconds that a process which is about to end has for its last calls to the store."""
 
 

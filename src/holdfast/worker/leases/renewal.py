@@ -7,13 +7,13 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.wire.outage import Outage
-from holdfast.worker.leases.keeper import Held, Keeper
+from holdfast.worker.leases.keeper import HeldLease, Keeper
 from holdfast.worker.leases.losses import holds
 from holdfast.worker.leases.table import Supervised
 from holdfast.worker.supervisor.calls import StoreCalls, run
 
 _Key = tuple[int, int, str, int]
-OnLost = Callable[[Held, Supervised], None]
+OnLost = Callable[[HeldLease, Supervised], None]
 
 
 class LeaseRenewal:
@@ -27,7 +27,7 @@ class LeaseRenewal:
         self._on_lost = on_lost
         self._keeper = Keeper()
         self._keeper.begin(monotonic())
-        self._known: dict[_Key, Held] = {}
+        self._known: dict[_Key, HeldLease] = {}
         self._outage = Outage(calls.shard.gate)
         self._under_way = 0
         self._is_late = False
@@ -53,7 +53,7 @@ class LeaseRenewal:
         for child in children:
             self.promise(child)
 
-    def _renewed(self, batch: list[Held], held: Mapping[Held, Supervised], result: Any) -> None:
+    def _renewed(self, batch: list[HeldLease], held: Mapping[HeldLease, Supervised], result: Any) -> None:
         self._under_way -= 1
         if isinstance(result, HoldfastError):
             self._keeper.retry(monotonic(), self._outage.pause(result))
@@ -66,7 +66,7 @@ class LeaseRenewal:
         if not self._under_way:
             self._is_late = False
 
-    def _report_lost(self, held: Mapping[Held, Supervised]) -> None:
+    def _report_lost(self, held: Mapping[HeldLease, Supervised]) -> None:
         for lease, child in held.items():
             # A reply may be late: the child may hold another lease by now.
             if lease.lost and holds(child, lease):
@@ -81,14 +81,14 @@ class LeaseRenewal:
         if self._keeper.include(child.lease_table.shortest_lease()):
             child.lease_table.set_pace(self._keeper.period * 3)
 
-    def _held(self, children: Iterable[Supervised]) -> dict[Held, Supervised]:
+    def _held(self, children: Iterable[Supervised]) -> dict[HeldLease, Supervised]:
         """Return all leases in the tables; those that were there before keep their state."""
-        held: dict[Held, Supervised] = {}
+        held: dict[HeldLease, Supervised] = {}
         known, self._known = self._known, {}
         for child in children:
             for holding in child.lease_table.read_all():
                 key = (child.pid, holding.number, holding.jid, holding.token)
-                lease = known.get(key) or Held(
+                lease = known.get(key) or HeldLease(
                     holding.jid,
                     holding.token,
                     child.name,

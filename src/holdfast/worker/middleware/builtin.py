@@ -18,7 +18,7 @@ from threading import Lock
 from time import monotonic, time
 from typing import Any, Final, Protocol
 
-from holdfast.code.current import Running, running
+from holdfast.code.current import RunningJob, running
 from holdfast.code.failure import text_of
 from holdfast.code.tracing import attributes_of, is_traced, start_span
 from holdfast.commands.dependencies import CompleteX
@@ -27,7 +27,7 @@ from holdfast.commands.outcomes import Advance
 from holdfast.errors import UsageError
 from holdfast.logs import JOB, FinishedJob, finished_jobs, jobs_log, starts_log
 from holdfast.text import printable
-from holdfast.worker.observe.ledger import GOOD, Counting, ledger_of, result_of
+from holdfast.worker.observe.ledger import SUCCESSFUL_OUTCOMES, Counting, ledger_of, result_of
 from holdfast.worker.performing.outcome import Outcome
 from holdfast.worker.performing.sandboxes import Home, Lent, Sandboxes
 from holdfast.worker.process_state import LOOK, Title
@@ -39,11 +39,11 @@ log = logging.getLogger("holdfast")
 class BuiltIn(Protocol):
     """Built-in middleware. Both methods are called in the thread or task of the job, and what they raise is logged."""
 
-    def begin(self, current: Running) -> None:
+    def begin(self, current: RunningJob) -> None:
         """Prepare a job whose code was not looked for yet."""
         ...
 
-    def end(self, current: Running, outcome: Outcome) -> None:
+    def end(self, current: RunningJob, outcome: Outcome) -> None:
         """Clean up after a job. `outcome` is None where nothing is left to report, or where it was interrupted."""
         ...
 
@@ -82,11 +82,11 @@ class JobTitle:
         self._show = title.show
         self._status = f"{word} %s (%s / %s / %s)"
 
-    def begin(self, current: Running) -> None:
+    def begin(self, current: RunningJob) -> None:
         facts = current.facts
         self._show(self._status, facts.klass, facts.jid, facts.queue, facts.state)
 
-    def end(self, current: Running, outcome: Outcome) -> None:
+    def end(self, current: RunningJob, outcome: Outcome) -> None:
         """Nothing: what the process does next has a title of its own."""
 
 
@@ -97,11 +97,11 @@ class CountTitle:
         self._show = title.show
         self._count = 0
 
-    def begin(self, current: Running) -> None:
+    def begin(self, current: RunningJob) -> None:
         self._count += 1
         self._show("Processing %d jobs", self._count)
 
-    def end(self, current: Running, outcome: Outcome) -> None:
+    def end(self, current: RunningJob, outcome: Outcome) -> None:
         self._count -= 1
         self._show("Processing %d jobs", self._count)
 
@@ -110,9 +110,9 @@ class Spans:
     """Makes a span for each job, wherever OpenTelemetry is loaded by the time it begins."""
 
     def __init__(self) -> None:
-        self._open: dict[Running, tuple[Any, Any]] = {}
+        self._open: dict[RunningJob, tuple[Any, Any]] = {}
 
-    def begin(self, current: Running) -> None:
+    def begin(self, current: RunningJob) -> None:
         if "opentelemetry.trace" not in sys.modules or not is_traced():
             return
         facts = current.facts
@@ -126,13 +126,13 @@ class Spans:
         trace: Any = sys.modules["opentelemetry.trace"]
         self._open[current] = span, api.attach(trace.set_span_in_context(span))
 
-    def end(self, current: Running, outcome: Outcome) -> None:
+    def end(self, current: RunningJob, outcome: Outcome) -> None:
         span, token = self._open.pop(current, (None, None))
         if span is None:
             return
         result = result_of(current, outcome)
         span.set_attribute("holdfast.outcome", result.outcome)
-        if result.outcome not in GOOD:
+        if result.outcome not in SUCCESSFUL_OUTCOMES:
             trace: Any = sys.modules["opentelemetry.trace"]
             span.set_status(trace.StatusCode.ERROR, result.group or result.outcome)
             if result.group:
@@ -153,7 +153,7 @@ class Records:
     def __init__(self) -> None:
         self._make = logging.getLogRecordFactory()
         self.is_plain = self._make is logging.LogRecord
-        self.only: Running | None = None
+        self.only: RunningJob | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = self._make(*args, **kwargs)
@@ -178,7 +178,7 @@ def mark_records() -> Records:
     return made
 
 
-def _keep(current: Running, record: logging.LogRecord) -> None:
+def _keep(current: RunningJob, record: logging.LogRecord) -> None:
     try:
         text = record.getMessage()
     except Exception:
@@ -196,10 +196,10 @@ class OnlyJob:
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    def begin(self, current: Running) -> None:
+    def begin(self, current: RunningJob) -> None:
         self._records.only = current
 
-    def end(self, current: Running, outcome: Outcome) -> None:
+    def end(self, current: RunningJob, outcome: Outcome) -> None:
         self._records.only = None
 
 
@@ -210,13 +210,13 @@ class JobLines:
         self._finished = finished_jobs()
         self._logs_starts = starts_log.isEnabledFor(logging.INFO)
 
-    def begin(self, current: Running) -> None:
+    def begin(self, current: RunningJob) -> None:
         current.begun = monotonic()
         if self._logs_starts:
             facts = current.facts
             starts_log.info("job %s (%s) of queue %s begins", facts.jid, facts.klass, facts.queue)
 
-    def end(self, current: Running, outcome: Outcome) -> None:
+    def end(self, current: RunningJob, outcome: Outcome) -> None:
         end = "is complete" if type(outcome) is Done else _end_of(current, outcome)
         if not end:
             return
@@ -233,7 +233,7 @@ def _makes_plain_records() -> bool:
     return factory is logging.LogRecord or (type(factory) is Records and factory.is_plain)
 
 
-def _end_of(current: Running, outcome: Outcome) -> str:
+def _end_of(current: RunningJob, outcome: Outcome) -> str:
     """Return how a job ended, "" where another line has that: it failed, its lease was lost, or it did not run."""
     if isinstance(outcome, (Advance, CompleteX)) and outcome.next_queue:
         return f"moves to queue {outcome.next_queue}"
@@ -263,13 +263,13 @@ class OwnSandbox:
         self._home = home
         self._enters = enters
 
-    def begin(self, current: Running) -> None:
+    def begin(self, current: RunningJob) -> None:
         self._home.come_back()
         current.sandbox = self._take
         if self._enters:
             current.enter_sandbox = self._enter
 
-    def end(self, current: Running, outcome: Outcome) -> None:
+    def end(self, current: RunningJob, outcome: Outcome) -> None:
         if not self._home.works_in_sandbox:
             self._home.come_back()
         self._home.tidy()
@@ -298,13 +298,13 @@ class LentSandboxes:
         self._home = home
         self._word = word
         self._sandboxes: Sandboxes | None = None
-        self._lent: dict[Running, Lent] = {}
+        self._lent: dict[RunningJob, Lent] = {}
         # Threads share this: the sandbox of the process may not be emptied while a job has a directory in it.
         self._lock = Lock()
         self._count = 0
         self._look_at = 0.0
 
-    def begin(self, current: Running) -> None:
+    def begin(self, current: RunningJob) -> None:
         current.sandbox = partial(self._take, current)
         with self._lock:
             if not self._count and (now := monotonic()) >= self._look_at:
@@ -312,7 +312,7 @@ class LentSandboxes:
                 self._home.come_back()
             self._count += 1
 
-    def end(self, current: Running, outcome: Outcome) -> None:
+    def end(self, current: RunningJob, outcome: Outcome) -> None:
         lent = self._lent.pop(current, None)
         try:
             if lent is not None:
@@ -321,7 +321,7 @@ class LentSandboxes:
             with self._lock:
                 self._count -= 1
 
-    def _take(self, current: Running) -> str:
+    def _take(self, current: RunningJob) -> str:
         if current not in self._lent:
             self._lent[current] = self._made().take()
         return self._lent[current].path

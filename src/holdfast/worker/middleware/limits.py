@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final
 
-from holdfast.client.descriptors import AsyncHandle
+from holdfast.client.descriptors import AsyncMethods
 from holdfast.code.current import running
 from holdfast.code.failure import failure_of
 from holdfast.code.middleware import InstanceOrClassMethod, MixinMiddleware, Perform, behind, is_open, within
@@ -174,7 +174,7 @@ class _Watch:
     def __init__(self, middleware: Any, job: Any, limit: float, caller: FrameType | None) -> None:
         self._middleware = middleware
         self._job = job
-        self._is_awaited = isinstance(job, AsyncHandle)
+        self._is_awaited = isinstance(job, AsyncMethods)
         current = running.get()
         self._slot: Any = None if current is None or self._is_awaited else current.slot
         self._limit = limit

@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from holdfast.client.stacks import Answer
+from holdfast.client.stacks import StackReply
 from holdfast.commands.workers import WorkerAnswer
 from holdfast.wire.waiting import sleep
 from holdfast.worker.observe.stacks import Dumped, stack_of_job
@@ -273,32 +273,34 @@ class Asking:
     def _begin(self, asked: StoreMessage, processes: Mapping[str, int], now: float) -> None:
         self._pid = processes.get(asked.worker, 0)
         if not self._pid:
-            self._send(asked, Answer(asked.worker, problem=f"{asked.worker} has no process just now"))
+            self._send(asked, StackReply(asked.worker, problem=f"{asked.worker} has no process just now"))
             return
         stack = stack_of_job(asked.jid) if self._pid == os.getpid() else None
         if stack:  # of a thread of this process, which needs no signal
-            self._send(asked, Answer(asked.worker, self._pid, stack[-MOST_TEXT:]))
+            self._send(asked, StackReply(asked.worker, self._pid, stack[-MOST_TEXT:]))
             return
         self._asked, self._has_asked_threads, self._until = asked, False, now + PATIENCE
         self._board.ask(asked.jid, self._pid)
 
-    def _found(self, asked: StoreMessage, now: float) -> Answer | None:
+    def _found(self, asked: StoreMessage, now: float) -> StackReply | None:
         reply = self._board.reply()
         if reply is None and now < self._until:
             return None
         if reply is not None and reply.stack:
-            return Answer(asked.worker, reply.pid, reply.stack)
+            return StackReply(asked.worker, reply.pid, reply.stack)
         stacks = [] if reply is not None else Dumped(self._board.dump()).of_jobs()
         if reply is None and not stacks and not self._has_asked_threads:
             self._has_asked_threads = True
             self._board.ask_threads()
             return None
         if stacks:
-            return Answer(asked.worker, self._pid, "\n\n".join(stacks)[-MOST_TEXT:], STUCK)
+            return StackReply(asked.worker, self._pid, "\n\n".join(stacks)[-MOST_TEXT:], STUCK)
         if reply is None and now < self._until + LONGEST_WAIT - PATIENCE:
             return None
-        return Answer(asked.worker, self._pid, problem=f"process {self._pid} does not perform it just now")
+        return StackReply(
+            asked.worker, self._pid, problem=f"process {self._pid} does not perform it just now"
+        )
 
-    def _send(self, asked: StoreMessage, answer: Answer) -> None:
+    def _send(self, asked: StoreMessage, answer: StackReply) -> None:
         work = partial(run, WorkerAnswer(asked.question, msgspec.json.encode(answer)))
         self._calls.call(work, partial(log_failure, f"sending the stack of job {asked.jid}"))

@@ -32,7 +32,7 @@ QUIET: Final = 60.0  # seconds until that is logged again
 JSON: Final = "application/json"
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """The response of a route: a status, a body, and its content type."""
 
     status: int
@@ -40,10 +40,10 @@ class Answer(NamedTuple):
     kind: str = JSON
 
 
-Route = Callable[[], Answer]
+Route = Callable[[], HttpResponse]
 
 
-class Address(NamedTuple):
+class HttpAddress(NamedTuple):
     """Where to listen: an address or name of this machine, and a port."""
 
     host: str
@@ -61,13 +61,13 @@ class Http:
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
         self._selector = selector
-        self._routes: dict[Address, dict[str, Route]] = {}
-        self._listeners: dict[Address, socket.socket] = {}
+        self._routes: dict[HttpAddress, dict[str, Route]] = {}
+        self._listeners: dict[HttpAddress, socket.socket] = {}
         self._clients: list[_Client] = []
         self._paused_until = inf
         self._warned_at = -inf
 
-    def serve(self, address: Address, path: str, route: Route) -> None:
+    def serve(self, address: HttpAddress, path: str, route: Route) -> None:
         """Serve GET of `path` on an address. Raises UsageError if it cannot be listened on."""
         if address not in self._listeners:
             self._listeners[address] = _listen(address)
@@ -103,11 +103,11 @@ class Http:
             listener.close()
         self._listeners.clear()
 
-    def _accept_from(self, address: Address) -> None:
+    def _accept_from(self, address: HttpAddress) -> None:
         listener = self._listeners[address]
         self._selector.register(listener, selectors.EVENT_READ, partial(self._accept, address))
 
-    def _accept(self, address: Address) -> None:
+    def _accept(self, address: HttpAddress) -> None:
         try:
             connection, _ = self._listeners[address].accept()
         except (BlockingIOError, ConnectionError):
@@ -258,7 +258,7 @@ def written(
     return head.encode() + (body if with_body else b"")
 
 
-def _listen(address: Address) -> socket.socket:
+def _listen(address: HttpAddress) -> socket.socket:
     try:
         family, *_, place = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         # `::` stands for all addresses of both kinds.
@@ -285,7 +285,7 @@ def no_process() -> list[str]:
 def serve_probes(http: Http, settings: WorkerSettings, why_not: WhyNot, stuck: Stuck = no_process) -> None:
     """Serve `/live` and `/ready` where the settings say; port 0: off. Raises UsageError if that cannot be listened on."""
     if settings.health_port:
-        address = Address(settings.health_host, settings.health_port)
+        address = HttpAddress(settings.health_host, settings.health_port)
         http.serve(address, "/live", partial(_live, stuck))
         http.serve(address, "/ready", partial(_ready, why_not, stuck))
 
@@ -300,16 +300,16 @@ def hindrances(*, stopping: bool, available: bool, paused: bool) -> list[str]:
     return [reason for reason, holds in found.items() if holds]
 
 
-def _live(stuck: Stuck) -> Answer:
+def _live(stuck: Stuck) -> HttpResponse:
     """Always 200: the parent that runs the worker is the process that responds."""
     return _answer(200, {"live": True}, stuck())
 
 
-def _ready(why_not: WhyNot, stuck: Stuck) -> Answer:
+def _ready(why_not: WhyNot, stuck: Stuck) -> HttpResponse:
     reasons = why_not()
     body: dict[str, object] = {"ready": False, "why": reasons} if reasons else {"ready": True}
     return _answer(503 if reasons else 200, body, stuck())
 
 
-def _answer(status: int, body: dict[str, object], stuck: list[str]) -> Answer:
-    return Answer(status, json.dumps({**body, "stuck": stuck} if stuck else body).encode() + b"\n")
+def _answer(status: int, body: dict[str, object], stuck: list[str]) -> HttpResponse:
+    return HttpResponse(status, json.dumps({**body, "stuck": stuck} if stuck else body).encode() + b"\n")

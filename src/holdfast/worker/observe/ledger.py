@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, suppress
 from time import monotonic
 from typing import Any, ClassVar, Final, NamedTuple
 
-from holdfast.code.current import Running
+from holdfast.code.current import RunningJob
 from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance, Expire, Fail, Release, Retry
@@ -28,7 +28,7 @@ from holdfast.worker.performing.outcome import Outcome
 OUTCOMES: Final = ("completed", "moved", "retried", "failed", "cancelled", "dropped", "lost", "interrupted")
 """`dropped`: it returned without settling; `lost`: its lease was lost; `interrupted`: its process was ordered to end."""
 
-GOOD: Final = ("completed", "moved", "cancelled")
+SUCCESSFUL_OUTCOMES: Final = ("completed", "moved", "cancelled")
 
 _SETTLED: Final = {
     "complete": "completed",
@@ -49,7 +49,7 @@ class Result(NamedTuple):
     message: str = ""
 
 
-def result_of(current: Running, outcome: Outcome) -> Result:
+def result_of(current: RunningJob, outcome: Outcome) -> Result:
     """Return the result of a run. Call it while the run ends: what interrupted it is an exception that is being raised."""
     if type(outcome) is Done:
         return Result("completed")
@@ -66,7 +66,7 @@ def result_of(current: Running, outcome: Outcome) -> Result:
     return Result(_unreported(current))
 
 
-def _unreported(current: Running) -> str:
+def _unreported(current: RunningJob) -> str:
     """Return the result of a run of which nothing is left to report."""
     job: Any = current.made
     if job is not None and job.state_changed:
@@ -93,7 +93,7 @@ _ROW: Final = _BUCKETS + len(BOUNDS) + 1
 _USED, _OUTAGES, _GAPS, _HEAD = 0, 1, 2, 4
 
 
-class Row(NamedTuple):
+class LedgerRow(NamedTuple):
     """The jobs of one queue and klass: how many ended how, and how many took up to each of BOUNDS seconds, or longer."""
 
     queue: str
@@ -181,10 +181,10 @@ class Ledger:
             ended = sum(self._counts[row + _OUTCOMES : row + _SUM])
             self._counts[row + _OUTCOMES + _LOST] += max(0, self._counts[row + _BEGUN] - ended)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[LedgerRow]:
         """Return the counts."""
         return [
-            Row(
+            LedgerRow(
                 self._text(row),
                 self._text(row + _NAME),
                 dict(zip(OUTCOMES, self._counts[row + _OUTCOMES : row + _SUM], strict=True)),
@@ -300,14 +300,14 @@ class Counting:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._begun: dict[Running, float] = {}
+        self._begun: dict[RunningJob, float] = {}
         watch_troubles(ledger)
 
-    def begin(self, current: Running) -> None:
+    def begin(self, current: RunningJob) -> None:
         self._begun[current] = monotonic()
         self._ledger.begin(current.facts.queue, current.facts.klass)
 
-    def end(self, current: Running, outcome: Outcome) -> None:
+    def end(self, current: RunningJob, outcome: Outcome) -> None:
         facts, took = current.facts, monotonic() - self._begun.pop(current)
         self._ledger.end(facts.queue, facts.klass, result_of(current, outcome).outcome, took)
 

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.errors import UsageError, missing_extra
 from holdfast.release import VERSION
-from holdfast.worker.observe.http import Address, Answer, Http
-from holdfast.worker.observe.ledger import BOUNDS, OUTCOMES, Ledger, Row, open_ledgers, watch_troubles
+from holdfast.worker.observe.http import Http, HttpAddress, HttpResponse
+from holdfast.worker.observe.ledger import BOUNDS, OUTCOMES, Ledger, LedgerRow, open_ledgers, watch_troubles
 from holdfast.worker.settings import WorkerSettings
 
 PATH: Final = "/metrics"
@@ -39,10 +39,10 @@ def serve_metrics(http: Http, settings: WorkerSettings, states: Callable[[], Seq
     registry = CollectorRegistry()
     registry.register(_Collector(settings, states))
 
-    def page() -> Answer:
-        return Answer(200, exposition.generate_latest(registry), exposition.CONTENT_TYPE_LATEST)
+    def page() -> HttpResponse:
+        return HttpResponse(200, exposition.generate_latest(registry), exposition.CONTENT_TYPE_LATEST)
 
-    http.serve(Address(settings.metrics_host, settings.metrics_port), PATH, page)
+    http.serve(HttpAddress(settings.metrics_host, settings.metrics_port), PATH, page)
 
 
 class _Collector:
@@ -89,7 +89,7 @@ class _Collector:
         )
 
 
-def _together(ledgers: Sequence[Ledger]) -> list[Row]:
+def _together(ledgers: Sequence[Ledger]) -> list[LedgerRow]:
     """The rows of all, added up."""
     outcomes: dict[tuple[str, str], Counter[str]] = {}
     seconds: Counter[tuple[str, str]] = Counter()
@@ -100,10 +100,10 @@ def _together(ledgers: Sequence[Ledger]) -> list[Row]:
         seconds[name] += row.seconds  # type: ignore[assignment]
         before = buckets.get(name, [0] * len(row.buckets))
         buckets[name] = [a + b for a, b in zip(before, row.buckets, strict=True)]
-    return [Row(*name, dict(outcomes[name]), seconds[name], buckets[name]) for name in outcomes]
+    return [LedgerRow(*name, dict(outcomes[name]), seconds[name], buckets[name]) for name in outcomes]
 
 
-def _of_jobs(rows: Sequence[Row]) -> Iterator[Any]:
+def _of_jobs(rows: Sequence[LedgerRow]) -> Iterator[Any]:
     from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
     ended = CounterMetricFamily(

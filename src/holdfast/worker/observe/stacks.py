@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType, FunctionType
 from typing import Any, Final, TypeVar, cast
 
-from holdfast.code.current import Running
+from holdfast.code.current import RunningJob
 
 MOST_FRAMES: Final = 200
 _BENEATH: Final = (str(Path(__file__).parents[2]), str(Path(asyncio.__file__).parent))
@@ -56,7 +56,7 @@ def _performed(frame: FrameType) -> str:
     if frame.f_code.co_filename != _PERFORM:
         return ""
     current = frame.f_locals.get("current")
-    return current.facts.jid if isinstance(current, Running) else ""
+    return current.facts.jid if isinstance(current, RunningJob) else ""
 
 
 def _until_asked(stack: list[Place]) -> list[Place]:

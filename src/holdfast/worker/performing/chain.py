@@ -14,12 +14,12 @@ from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Final, Protocol, cast
 
-from holdfast.client.descriptors import AsyncHandle
-from holdfast.code.current import Running
+from holdfast.client.descriptors import AsyncMethods
+from holdfast.code.current import RunningJob
 from holdfast.code.failure import failure_of
 from holdfast.code.middleware import AROUND, Perform, innermost_of, surround_by
 from holdfast.code.outcomes import OUTCOMES
-from holdfast.code.resolver import Target
+from holdfast.code.resolver import CodeTarget
 from holdfast.commands.base import Command
 from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.leases import Done
@@ -106,7 +106,9 @@ class Chain:
         self.is_empty = not self._middleware
         self._is_async = any(_is_async(each) for each in self._middleware)
 
-    def call_of(self, target: Target, current: Running, lift: Lift) -> tuple[Target, Callable[..., Any]]:
+    def call_of(
+        self, target: CodeTarget, current: RunningJob, lift: Lift
+    ) -> tuple[CodeTarget, Callable[..., Any]]:
         """Return the target of this run with the middleware around it, and what is called in its place.
 
         A job that has callbacks (`job.after_complete(…)`) is settled by that call where the worker would do so afterwards,
@@ -120,7 +122,7 @@ class Chain:
             return target, partial(_awaited_function, target, current, lift)
         return target, partial(_called_function, target, current)
 
-    def around(self, target: Target, current: Running, lift: Lift) -> Target:
+    def around(self, target: CodeTarget, current: RunningJob, lift: Lift) -> CodeTarget:
         """Return the target of this run with the middleware around its code."""
         if target.is_async:
 
@@ -143,7 +145,7 @@ class Chain:
                 return self._layered(lambda job: target.call(*args, **kwargs), lift)(current.job())
 
             call = perform
-        return Target(call, target.function, target.completes, None)
+        return CodeTarget(call, target.function, target.completes, None)
 
     def _layered(self, method: Perform, lift: Lift) -> Perform:
         for each in reversed(self._middleware):
@@ -158,7 +160,7 @@ def _is_async(each: Any) -> bool:
     return iscoroutinefunction((each.worker if isinstance(each, _Own) else each).around_perform)
 
 
-def _called_function(target: Target, current: Running, *args: Any, **kwargs: Any) -> Any:
+def _called_function(target: CodeTarget, current: RunningJob, *args: Any, **kwargs: Any) -> Any:
     value = target.call(*args, **kwargs)
     command = _completion(target, current, value)
     if command is not None:
@@ -166,17 +168,19 @@ def _called_function(target: Target, current: Running, *args: Any, **kwargs: Any
     return value
 
 
-async def _awaited_function(target: Target, current: Running, lift: Lift, *args: Any, **kwargs: Any) -> Any:
+async def _awaited_function(
+    target: CodeTarget, current: RunningJob, lift: Lift, *args: Any, **kwargs: Any
+) -> Any:
     value = await target.call(*args, **kwargs)
     command = _completion(target, current, value)
     if command is not None:
         complete = current.made.complete_by
-        is_awaited = isinstance(current.made, AsyncHandle)
+        is_awaited = isinstance(current.made, AsyncMethods)
         await (complete(command) if is_awaited else lift(complete)(command))
     return value
 
 
-def _completion(target: Target, current: Running, value: object) -> Command[Any] | None:
+def _completion(target: CodeTarget, current: RunningJob, value: object) -> Command[Any] | None:
     """Return the one command that completes a function job with callbacks."""
     if current.made is None or not _has_callbacks(current.made) or type(value) in OUTCOMES:
         return None
@@ -186,7 +190,7 @@ def _completion(target: Target, current: Running, value: object) -> Command[Any]
     return outcome if isinstance(outcome, CompleteX) else None
 
 
-def _called(target: Target, job: Any) -> Any:
+def _called(target: CodeTarget, job: Any) -> Any:
     try:
         value = target.call(job)
     except LeaseLost:
@@ -200,7 +204,7 @@ def _called(target: Target, job: Any) -> Any:
     return value
 
 
-async def _awaited(target: Target, job: Any) -> Any:
+async def _awaited(target: CodeTarget, job: Any) -> Any:
     try:
         value = await target.call(job)
     except LeaseLost:
@@ -218,7 +222,7 @@ def _has_callbacks(job: Any) -> bool:
     return bool(job._callbacks) and not job.state_changed
 
 
-def _is_done(target: Target, job: Any, value: object) -> bool:
+def _is_done(target: CodeTarget, job: Any, value: object) -> bool:
     return target.completes and _has_callbacks(job) and type(value) not in OUTCOMES
 
 

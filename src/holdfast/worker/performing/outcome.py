@@ -19,7 +19,7 @@ import msgspec
 
 from holdfast.code.backoff import DEFAULT_WORDS, Backoff, backoff_text
 from holdfast.code.calling import CannotRun
-from holdfast.code.current import Running
+from holdfast.code.current import RunningJob
 from holdfast.code.failure import (
     ByQueue,
     brief,
@@ -34,7 +34,7 @@ from holdfast.code.failure import (
 )
 from holdfast.code.outcomes import OUTCOMES, Failed, Moved, Retry, Terminated
 from holdfast.code.registry import Registered
-from holdfast.code.resolver import Target
+from holdfast.code.resolver import CodeTarget
 from holdfast.codecs import encode_value
 from holdfast.commands.base import Command
 from holdfast.commands.dependencies import CompleteX, FollowUp
@@ -306,14 +306,14 @@ _wrong_results: Final = _SharedNames()
 """The functions whose wrong results were logged, each once for all processes of a worker."""
 
 
-def with_lines(current: Running, outcome: Outcome) -> Outcome:
+def with_lines(current: RunningJob, outcome: Outcome) -> Outcome:
     """Return the outcome, with the last lines that the job logged where its run went wrong."""
     if isinstance(outcome, (Fail, RetryCommand)):
         return msgspec.structs.replace(outcome, lines=tuple(current.lines or ()))
     return outcome
 
 
-def after_return(current: Running, target: Target, value: Any) -> Outcome:
+def after_return(current: RunningJob, target: CodeTarget, value: Any) -> Outcome:
     """Return the outcome of a job whose code returned `value`."""
     facts, made = current.facts, current.made
     if made is not None and made.state_changed:
@@ -341,7 +341,7 @@ def after_return(current: Running, target: Target, value: Any) -> Outcome:
     return None
 
 
-def _left_behind(current: Running) -> tuple[bytes, Sequence[FollowUp]]:
+def _left_behind(current: RunningJob) -> tuple[bytes, Sequence[FollowUp]]:
     """Return the data that the job left, b"" if unchanged, and what it put on completion; from now on it puts no more."""
     if current.made is None:
         return b"", ()
@@ -392,7 +392,7 @@ def _warn_of_result(facts: JobFacts, function: Registered, mismatch: str) -> Non
         )
 
 
-def after_error(current: Running, target: Target, error: BaseException) -> Outcome:
+def after_error(current: RunningJob, target: CodeTarget, error: BaseException) -> Outcome:
     """Return the outcome of a job whose code raised."""
     facts, made = current.facts, current.made
     if isinstance(error, LeaseLost):

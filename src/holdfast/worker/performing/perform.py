@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from holdfast.code.calling import CannotRun, read_arguments
-from holdfast.code.current import Running, not_lost, put_collector, running
+from holdfast.code.current import RunningJob, not_lost, put_collector, running
 from holdfast.code.failure import describe, failure_of, name_of
 from holdfast.code.middleware import Perform
 from holdfast.code.outcomes import Terminated
-from holdfast.code.resolver import Resolver, Target
+from holdfast.code.resolver import CodeTarget, Resolver
 from holdfast.commands.leases import Done
 from holdfast.models import JobFacts
 from holdfast.worker.middleware.builtin import BuiltIns
@@ -54,14 +54,14 @@ def _count_fork() -> None:
 
 os.register_at_fork(after_in_child=_count_fork)
 
-_Prepared = tuple[Target, list[Any], dict[str, Any]]
+_Prepared = tuple[CodeTarget, list[Any], dict[str, Any]]
 """A job whose code was found and whose arguments fit."""
 
 
 class RunSlot(Protocol):
     """One slot of many: it notes its run, and why its lease is lost."""
 
-    current: Running | None
+    current: RunningJob | None
     lost: str
 
 
@@ -92,7 +92,7 @@ class Performer:
         self._has_chain = not self._chain.is_empty
         self._waits_for_code = waits_for_code
         self._forks = _Forks.count
-        self.after_call: Callable[[Running | None, Any, BaseException | None], None] | None = None
+        self.after_call: Callable[[RunningJob | None, Any, BaseException | None], None] | None = None
         """Called in a thread of `perform_async` with what the code of a job returned or raised."""
 
     def perform(
@@ -103,7 +103,7 @@ class Performer:
 
         Whatever the job raises becomes its outcome. Raises Terminated when this process must end.
         """
-        current = Running(facts, self._make_job, self._lost if slot is None else lambda: slot.lost)
+        current = RunningJob(facts, self._make_job, self._lost if slot is None else lambda: slot.lost)
         if slot is not None:
             slot.current, current.slot = current, slot
         running.set(current)
@@ -131,7 +131,7 @@ class Performer:
 
         Raises CancelledError when the task, or the job by itself, was cancelled.
         """
-        current = Running(facts, self._make_job, lambda: slot.lost)
+        current = RunningJob(facts, self._make_job, lambda: slot.lost)
         running.set(current)
         put_collector.set(None)
         outcome: Outcome = None
@@ -150,7 +150,7 @@ class Performer:
             self._end(begun, current, outcome)
         return outcome
 
-    def _begin(self, current: Running) -> BuiltIns:
+    def _begin(self, current: RunningJob) -> BuiltIns:
         begun = self._built_in
         for middleware in begun:
             try:
@@ -160,14 +160,14 @@ class Performer:
                 begun = tuple(each for each in begun if each is not middleware)
         return begun
 
-    def _end(self, begun: BuiltIns, current: Running, outcome: Outcome) -> None:
+    def _end(self, begun: BuiltIns, current: RunningJob, outcome: Outcome) -> None:
         for middleware in begun[::-1]:
             try:
                 middleware.end(current, outcome)
             except Exception:
                 log.exception("%s could not end job %s", type(middleware).__name__, current.facts.jid)
 
-    def _perform(self, current: Running, run: RunCoroutine, lift: Lift) -> Outcome:
+    def _perform(self, current: RunningJob, run: RunCoroutine, lift: Lift) -> Outcome:
         prepared = self._prepare(current)
         if not isinstance(prepared, tuple):
             return prepared
@@ -189,7 +189,9 @@ class Performer:
             self._leave(None)
         return after_return(current, target, value)
 
-    async def _perform_async(self, current: Running, threads: ThreadPoolExecutor, slot: RunSlot) -> Outcome:
+    async def _perform_async(
+        self, current: RunningJob, threads: ThreadPoolExecutor, slot: RunSlot
+    ) -> Outcome:
         prepared = self._prepare(current)
         if not isinstance(prepared, tuple):
             return prepared
@@ -236,7 +238,11 @@ class Performer:
         return await loop.run_in_executor(threads, lambda: call(self._call, current, function, args, kwargs))
 
     def _call(
-        self, current: Running | None, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+        self,
+        current: RunningJob | None,
+        function: Callable[..., Any],
+        args: list[Any],
+        kwargs: dict[str, Any],
     ) -> tuple[Any, BaseException | None]:
         """Call in this thread, where a forked process must leave before anything else happens.
 
@@ -258,7 +264,7 @@ class Performer:
             self.after_call(current, value, raised_here)
         return value, raised_here
 
-    def outcome_of(self, current: Running, value: object, error: BaseException | None) -> Outcome:
+    def outcome_of(self, current: RunningJob, value: object, error: BaseException | None) -> Outcome:
         """Return the outcome of a job whose code has returned this value, or raised this."""
         target = self.resolver.resolve(current.facts.klass, current.facts.queue)
         return after_return(current, target, value) if error is None else after_error(current, target, error)
@@ -283,7 +289,7 @@ class Performer:
         log_attempt(facts, outcome, error)
         return outcome
 
-    def _prepare(self, current: Running) -> _Prepared | Outcome:
+    def _prepare(self, current: RunningJob) -> _Prepared | Outcome:
         facts = current.facts
         try:
             target = self.resolver.resolve(facts.klass, facts.queue)
@@ -317,14 +323,14 @@ class Performer:
         return target, args, kwargs
 
 
-def _log_attempt(current: Running, outcome: Outcome) -> None:
+def _log_attempt(current: RunningJob, outcome: Outcome) -> None:
     # Of a job that lost its lease, which its worker logs, no outcome counts.
     if not current.lost():
         log_attempt(current.facts, outcome, current.error)
     current.error = None  # its frames refer to the run
 
 
-def _unreadable(current: Running, error: BaseException) -> Outcome:
+def _unreadable(current: RunningJob, error: BaseException) -> Outcome:
     """Return the outcome of a job that was performed, but whose result or exception raised when it was read."""
     current.error = error
     return failed(current.facts, name_of(error), describe(error))

@@ -13,7 +13,7 @@ from types import CoroutineType
 from typing import Final
 
 from holdfast.client.aio import AsyncClient
-from holdfast.code.current import Running
+from holdfast.code.current import RunningJob
 from holdfast.commands.leases import Popped
 from holdfast.errors import ConnectionLost, Refused, TransportError
 from holdfast.models import JobFacts
@@ -30,7 +30,7 @@ from holdfast.worker.processes import thread_lives
 from holdfast.worker.queues.routing import make_route
 from holdfast.worker.session import ANY_QUEUE, longer
 from holdfast.worker.signals import UNWIND, at_usr2, log_stack
-from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.child import ChildPlace
 
 log = logging.getLogger("holdfast")
 
@@ -51,7 +51,7 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
     slot_type = TaskSlot
 
     def __init__(
-        self, place: Place, client: AsyncClient, performer: Performer, forking: ForkServer, title: Title
+        self, place: ChildPlace, client: AsyncClient, performer: Performer, forking: ForkServer, title: Title
     ) -> None:
         route = make_route(place.settings, place.store, place.name, client.shard)
         super().__init__(place, client.shard, route)
@@ -164,7 +164,7 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
             self._event.set_result(None)
 
     def _after_call_in_thread(
-        self, current: Running | None, value: object, error: BaseException | None
+        self, current: RunningJob | None, value: object, error: BaseException | None
     ) -> None:
         # The loop could not be woken for what the thread returns.
         if current is not None and self._state is not None and self._state.is_cut_off():
@@ -203,7 +203,7 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
             if not slot.task.done():
                 self.drop(slot)
 
-    def _has_died(self, current: Running) -> bool:
+    def _has_died(self, current: RunningJob) -> bool:
         number = current.thread
         return number != 0 and not thread_lives(number) and current.thread == number
 
@@ -285,7 +285,7 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
             self._event.set_result(None)
 
 
-def body(place: Place, around: Surroundings) -> bool:
+def body(place: ChildPlace, around: Surroundings) -> bool:
     """Work in a forked child until told to stop. Return whether it is used up."""
     forking = ForkServer(place.store, place.settings, around, place.pipe.fileno())
     made: list[AsyncLoop] = []
@@ -297,7 +297,7 @@ def body(place: Place, around: Surroundings) -> bool:
         raise
 
 
-async def _work(place: Place, around: Surroundings, forking: ForkServer, made: list[AsyncLoop]) -> bool:
+async def _work(place: ChildPlace, around: Surroundings, forking: ForkServer, made: list[AsyncLoop]) -> bool:
     client = place.store.async_client(place.name)
     performer = make_performer(place.store, place.settings, place.name, around=around)
     jobs = AsyncLoop(place, client, performer, forking, around.title)
@@ -311,14 +311,14 @@ async def _work(place: Place, around: Surroundings, forking: ForkServer, made: l
     return jobs.is_used_up
 
 
-def _on_signal(place: Place, jobs: AsyncLoop, number: signal.Signals) -> None:
+def _on_signal(place: ChildPlace, jobs: AsyncLoop, number: signal.Signals) -> None:
     if number != signal.SIGQUIT and place.order is not None:
         place.order.obey(number, jobs.stop)
     elif number != signal.SIGINT:
         jobs.stop()
 
 
-def _listen(place: Place, jobs: AsyncLoop) -> None:
+def _listen(place: ChildPlace, jobs: AsyncLoop) -> None:
     """Stop at signals, and when the parent is gone; check the leases when it asks for that."""
     loop = asyncio.get_running_loop()
     if threading.current_thread() is threading.main_thread():

@@ -32,7 +32,7 @@ from holdfast.worker.process_state import ProcessState, Title
 from holdfast.worker.queues.routing import make_route
 from holdfast.worker.session import ANY_QUEUE, longer
 from holdfast.worker.signals import Handler, Handlers, Stop, Terminated, start_without_signals
-from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.child import ChildPlace
 
 log = logging.getLogger("holdfast")
 
@@ -48,7 +48,7 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
 
     def __init__(
         self,
-        place: Place,
+        place: ChildPlace,
         client: Client,
         performer: Performer,
         crew: Crew,
@@ -351,7 +351,7 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
 
 
 def work_blocking(
-    place: Place,
+    place: ChildPlace,
     around: Surroundings,
     crew: Crew,
     stop: Stop,
@@ -371,7 +371,7 @@ def work_blocking(
 
 
 @contextmanager
-def _listening(place: Place, jobs: BlockingLoop) -> Generator[None]:
+def _listening(place: ChildPlace, jobs: BlockingLoop) -> Generator[None]:
     """Listen to the parent in a thread: the loop may wait long for the store. Under gevent it is a greenlet."""
     ended = Stop()
 

@@ -15,7 +15,7 @@ from holdfast.worker.performing.outcome import Outcome, raised, word_of
 from holdfast.worker.performing.surroundings import HeldJob, Surroundings, nothing
 from holdfast.worker.pools.serial import work
 from holdfast.worker.signals import Stop, worker_handlers
-from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.child import ChildPlace
 
 log = logging.getLogger("holdfast")
 
@@ -53,7 +53,7 @@ PATIENCE: Final = 2.0
 """Seconds that the parent leaves a child to end a job whose time is over, before it ends the child for that."""
 
 
-def body(place: Place, around: Surroundings) -> bool:
+def body(place: ChildPlace, around: Surroundings) -> bool:
     """Work in a forked child until told to stop. Return whether it is used up."""
     stop = Stop()
     # What stands now stays as it is: the processes of jobs share its pages, which their collectors leave alone.

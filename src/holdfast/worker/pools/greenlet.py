@@ -23,7 +23,7 @@ from holdfast.worker.loop import BlockingSlot
 from holdfast.worker.performing.surroundings import Surroundings
 from holdfast.worker.pools.blocking import work_blocking
 from holdfast.worker.signals import UNWIND, Stop, Terminated, worker_handlers
-from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.child import ChildPlace
 
 gevent: Any = importlib.import_module("gevent")
 importlib.import_module("gevent.event")
@@ -194,7 +194,7 @@ class Killed(Terminated, gevent.GreenletExit):  # type: ignore[misc]
     """Raised in the greenlet of a job that must not continue. Nothing is recorded."""
 
 
-def body(place: Place, around: Surroundings) -> bool:
+def body(place: ChildPlace, around: Surroundings) -> bool:
     """Work in a forked child until told to stop. Return whether it is used up."""
     forking = ForkServer(place.store, place.settings, around, place.pipe.fileno())
     prepare_child()

@@ -20,7 +20,7 @@ from holdfast.worker.pools.blocking import BlockingLoop
 from holdfast.worker.process_state import CoroutineRunner
 from holdfast.worker.session import ANY_QUEUE, longer
 from holdfast.worker.signals import Handler, Handlers, Stop, worker_handlers
-from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.child import ChildPlace
 
 log = logging.getLogger("holdfast")
 
@@ -75,7 +75,7 @@ class SerialLoop(BlockingLoop):
 
     def __init__(
         self,
-        place: Place,
+        place: ChildPlace,
         client: Client,
         around: Surroundings,
         stop: Stop,
@@ -197,14 +197,14 @@ class SerialLoop(BlockingLoop):
         """Nothing: the running job has been interrupted, and the parent releases its lease."""
 
 
-def body(place: Place, around: Surroundings) -> bool:
+def body(place: ChildPlace, around: Surroundings) -> bool:
     """Work in a forked child until told to stop. Return whether it is used up."""
     stop = Stop()
     return work(place, around, stop, worker_handlers(stop, place.settings.debugger))
 
 
 def work(
-    place: Place,
+    place: ChildPlace,
     around: Surroundings,
     stop: Stop,
     handlers: Mapping[signal.Signals, Handler],

@@ -21,10 +21,10 @@ from holdfast.worker.pools.blocking import work_blocking
 from holdfast.worker.process_state import run_on
 from holdfast.worker.processes import thread_lives
 from holdfast.worker.signals import Stop, Terminated, start_without_signals, worker_handlers
-from holdfast.worker.supervisor.child import Place
+from holdfast.worker.supervisor.child import ChildPlace
 
 
-def body(place: Place, around: Surroundings) -> bool:
+def body(place: ChildPlace, around: Surroundings) -> bool:
     """Work in a forked child until told to stop. Return whether it is used up."""
     forking = ForkServer(place.store, place.settings, around, place.pipe.fileno())
     stop = Stop()

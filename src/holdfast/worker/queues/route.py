@@ -23,7 +23,7 @@ from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
 from holdfast.worker.queues.reserving import name_of
 
-FEW: Final = 32
+MOST_QUEUES_IN_A_POP: Final = 32
 """Up to this number, named queues are tried one by one, as the older systems do."""
 
 PAGE: Final = 1000
@@ -187,7 +187,7 @@ class Route:
         self._shard = shard
         self._named = tuple(queues)
         others = (resolver, reserver, source, first, chooser)
-        is_plain = all(part is None for part in others) and len(self._named) <= FEW
+        is_plain = all(part is None for part in others) and len(self._named) <= MOST_QUEUES_IN_A_POP
         self.plain = self._named if is_plain else None
         """The queues, where they are a few names in their own order: then nothing else here need be called for a round trip."""
         self._resolver = resolver
@@ -269,7 +269,7 @@ class Route:
     @property
     def finds(self) -> bool:
         """Whether there are so many queues that the store's index is read first."""
-        return self._chooser is not None or len(self._known) > FEW
+        return self._chooser is not None or len(self._known) > MOST_QUEUES_IN_A_POP
 
     def find(self, limit: int, woken: str | None, will_wait: bool) -> Plan[None]:
         """Read which queues have work, where there are many; before a round trip. Raises TransportError."""

@@ -24,7 +24,7 @@ from holdfast.worker.store_choice import StoreChoice
 log = logging.getLogger("holdfast")
 
 
-class Place(NamedTuple):
+class ChildPlace(NamedTuple):
     """What a child is given: its name and number, its lease table, its end of the pipe to the parent, and its settings.
 
     `order`: how TERM and INT are obeyed where there is no parent.
@@ -60,7 +60,7 @@ class Place(NamedTuple):
             return True
 
 
-Body = Callable[[Place, Surroundings], bool]
+Body = Callable[[ChildPlace, Surroundings], bool]
 """Works until told to stop, with the surroundings of its jobs. Returns whether the process is used up, and should be replaced."""
 
 _UNTIL_AT_WORK: Final[dict[signal.Signals, Handler | signal.Handlers]] = {
@@ -76,7 +76,10 @@ USED_UP: Final = 75
 
 
 def become(
-    place: Place, body: Body, inherited: Iterable[int], load: Callable[[Place], Place] | None = None
+    place: ChildPlace,
+    body: Body,
+    inherited: Iterable[int],
+    load: Callable[[ChildPlace], ChildPlace] | None = None,
 ) -> NoReturn:
     """Be a child: forget the parent's handlers and descriptors, load the code with `load`, run `body`, and end."""
     code = 1

@@ -30,7 +30,7 @@ from holdfast.worker.processes import stop_group
 from holdfast.worker.settings import WorkerSettings
 from holdfast.worker.signals import UNWIND, cause_of, how_ended
 from holdfast.worker.store_choice import StoreChoice
-from holdfast.worker.supervisor.child import USED_UP, Body, Place, become
+from holdfast.worker.supervisor.child import USED_UP, Body, ChildPlace, become
 from holdfast.worker.supervisor.loading import Loading
 from holdfast.worker.supervisor.presence import divide
 from holdfast.worker.supervisor.upkeep import ChildUpkeep
@@ -164,7 +164,7 @@ class ChildProcess:
         return how, meant, pause
 
 
-LATE: Final = 1.0  # seconds
+LOADING_TIMEOUT_S: Final = 1.0  # seconds
 
 
 class Children:
@@ -208,7 +208,7 @@ class Children:
     def due(self, *, fills: bool) -> float:
         """Return when to call `reap` next, or if `fills` also `fill`, on the monotonic clock."""
         # A child that has closed its pipe ends, but without a signal it is not known when.
-        ends = monotonic() + LATE if any(child.pipe is None for child in self.running()) else inf
+        ends = monotonic() + LOADING_TIMEOUT_S if any(child.pipe is None for child in self.running()) else inf
         if not fills:
             return ends
         # A child does not notify its supervisor when it has begun.
@@ -304,7 +304,7 @@ class Children:
             self._cannot_fork(child, error)
             return
         ours.setblocking(False)
-        place = Place(
+        place = ChildPlace(
             child.name,
             child.number,
             child.lease_table,
@@ -330,7 +330,7 @@ class Children:
         self._selector.register(ours, selectors.EVENT_READ, partial(self._read, child, ours))
         log.info("worker %s started as process %d", child.name, pid)
 
-    def _fork_process(self, place: Place, ours: socket.socket) -> int:
+    def _fork_process(self, place: ChildPlace, ours: socket.socket) -> int:
         loading = self._loading
         pid = None if loading is None else loading.fork(place)
         if pid is None:

@@ -32,7 +32,7 @@ from holdfast.worker.process_state import Title
 from holdfast.worker.processes import adopting_orphans, die_with, prepare, run_exit_handlers
 from holdfast.worker.settings import Pool, WorkerSettings
 from holdfast.worker.store_choice import StoreChoice
-from holdfast.worker.supervisor.child import Body, Place, become
+from holdfast.worker.supervisor.child import Body, ChildPlace, become
 
 log = logging.getLogger("holdfast")
 
@@ -100,7 +100,7 @@ class Loader:
             raise found
         return found
 
-    def fork(self, place: Place) -> int | None:
+    def fork(self, place: ChildPlace) -> int | None:
         """Return the process of a new child; None if this one does not respond. Raises OSError."""
         bare = msgspec.structs.replace(place.settings, middleware=())
         request = pickle.dumps((place.name, place.number, place.parent, bare, place.store))
@@ -227,7 +227,7 @@ def _serve(
         if not words:
             return
         name, number, parent, general, store = pickle.loads(words)
-        place = Place(
+        place = ChildPlace(
             name,
             number,
             lease_tables[number],
@@ -245,7 +245,7 @@ def _serve(
         send(requests, found.to_bytes(8, signed=True))
 
 
-def _fork_orphan(place: Place, body: Body, requests: _socket.socket) -> int:
+def _fork_orphan(place: ChildPlace, body: Body, requests: _socket.socket) -> int:
     """Fork a process whose parent ends at once. Returns its number, or minus that of an error."""
     try:
         sys.stdout.flush()
@@ -268,7 +268,7 @@ def _fork_orphan(place: Place, body: Body, requests: _socket.socket) -> int:
             os.close(write)
 
 
-def _be_between(place: Place, body: Body, inherited: list[int], write: int) -> NoReturn:
+def _be_between(place: ChildPlace, body: Body, inherited: list[int], write: int) -> NoReturn:
     """Be the process between loader and child: fork the child, and write its number."""
     with suppress(BaseException):
         try:

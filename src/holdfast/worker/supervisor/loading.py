@@ -26,7 +26,7 @@ from holdfast.worker.processes import adopts_orphans
 from holdfast.worker.settings import Pool, WorkerSettings
 from holdfast.worker.startup_check import PATIENCE, log_failure, note_obstacle
 from holdfast.worker.store_choice import StoreChoice
-from holdfast.worker.supervisor.child import Body, Place
+from holdfast.worker.supervisor.child import Body, ChildPlace
 from holdfast.worker.supervisor.loader import Load, Loaded, Loader, with_middleware
 
 log = logging.getLogger("holdfast")
@@ -108,7 +108,7 @@ class Loading:
         note_obstacle("")
         return True
 
-    def fork(self, place: Place) -> int | None:
+    def fork(self, place: ChildPlace) -> int | None:
         """Have a child forked at that place, which begins when it is poked. Returns its process; None if there is no loader.
 
         Raises OSError.
@@ -126,7 +126,7 @@ class Loading:
             self._current = None
         return found
 
-    def load_in_child(self, place: Place) -> Place:
+    def load_in_child(self, place: ChildPlace) -> ChildPlace:
         """Load the code in a child that the supervisor has forked itself. Raises StartFailed, UsageError."""
         _set_environment(self._environment)
         settings, _ = self._load()

@@ -34,7 +34,7 @@ log = logging.getLogger("holdfast")
 
 PERIOD: Final = 10.0
 LATER: Final = 2.0  # seconds to the next, when the store did not answer
-SOON: Final = 1.0  # seconds between two reports, however often one is wanted
+SHORTEST_REPORT_PERIOD_S: Final = 1.0  # seconds between two reports, however often one is wanted
 MOST_QUEUES: Final = 4096  # bytes of JSON
 
 
@@ -77,12 +77,12 @@ class Presence:
 
     def hurry(self) -> None:
         """Report soon: there was a message to one of the workers."""
-        self._due = min(self._due, self._reported + SOON)
+        self._due = min(self._due, self._reported + SHORTEST_REPORT_PERIOD_S)
 
     def report(self, signs: Iterable[Sign], on_quiet: Callable[[dict[str, bool]], object]) -> None:
         """Report that these are alive. `on_quiet` is called with which of them are to be quiet, once the store has answered."""
         alive, now = list(signs), monotonic()
-        self._reported, self._due = now, now + (PERIOD if alive else SOON)
+        self._reported, self._due = now, now + (PERIOD if alive else SHORTEST_REPORT_PERIOD_S)
         if not alive:
             return
         self._begun = {sign.pid: self._begun.get(sign.pid, round(time() * 1000)) for sign in alive}
@@ -146,7 +146,7 @@ T = TypeVar("T")
 RESUME_WITHIN: Final = PERIOD * 1.2
 """Seconds without a report after which a worker of another machine is taken for dead."""
 
-LATE: Final = 2.0
+CLOCK_TOLERANCE_S: Final = 2.0
 """Seconds by which a process may seem to have begun after its report: no two clocks agree."""
 
 
@@ -234,7 +234,7 @@ def _is_dead(worker: WorkerFacts) -> bool:
         return False
     began = _began(worker.facts["pid"])
     reported = int(worker.facts.get("started") or 0) / 1000
-    return began is None or began > reported + LATE
+    return began is None or began > reported + CLOCK_TOLERANCE_S
 
 
 def _is_here(worker: WorkerFacts) -> bool:

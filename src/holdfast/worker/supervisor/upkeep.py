@@ -9,9 +9,9 @@ from typing import Final
 
 from holdfast.commands.admin import Sweep
 from holdfast.commands.outcomes import HowReleased
-from holdfast.worker.leases.keeper import Held
+from holdfast.worker.leases.keeper import HeldLease
 from holdfast.worker.leases.losses import EarlyMessages, LostLeases, OverdueJobs
-from holdfast.worker.leases.releases import PARTING, PendingReleases, Verdict
+from holdfast.worker.leases.releases import LAST_CALLS_TIMEOUT_S, PendingReleases, Verdict
 from holdfast.worker.leases.renewal import LeaseRenewal
 from holdfast.worker.leases.table import OVER, Supervised
 from holdfast.worker.observe.board import Asking, open_board
@@ -117,7 +117,7 @@ class ChildUpkeep:
 
     def finish(self) -> None:
         """Release the last leases, and report that all children have ended. Makes no more calls."""
-        end = monotonic() + PARTING
+        end = monotonic() + LAST_CALLS_TIMEOUT_S
         self._pending.finish(end)
         self._presence.end()
         self._calls.wait(end)
@@ -173,14 +173,14 @@ class ChildUpkeep:
                 self._verdicts[stuck.child.pid] = _verdict_on_stuck(stuck)
                 stuck.child.kill()
 
-    def _note_lost(self, lease: Held, child: Supervised) -> None:
+    def _note_lost(self, lease: HeldLease, child: Supervised) -> None:
         if self._has_one_slot and self._can_kill:
             self._lost.add(lease, child)
         else:
             self._overdue.add(lease, child)
 
 
-def _verdict_on(child: Supervised, lease: Held) -> Verdict:
+def _verdict_on(child: Supervised, lease: HeldLease) -> Verdict:
     """Return how the jobs of a child are released that was killed for one of them."""
     if lease.lost != OVER:
         return Verdict({})
