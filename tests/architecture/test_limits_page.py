@@ -35,7 +35,7 @@ ROWS = {
     "a search filter": filters.MAX_LENGTH,
     "lease (": settings.DEFAULT_HEARTBEAT,
     "slots of one process": worker_checks.MOST_SLOTS,
-    "queues given by name": route.FEW,
+    "queues given by name": route.MOST_QUEUES_IN_A_POP,
 }
 
 

@@ -84,27 +84,10 @@ def become(
     """Be a child: forget the parent's handlers and descriptors, load the code with `load`, run `body`, and end."""
     code = 1
     try:
-        signals.reset()
-        for number, handler in _UNTIL_AT_WORK.items():
-            signal.signal(number, handler)
-        listen()
-        importlib.invalidate_caches()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
-        for descriptor in inherited:
-            os.close(descriptor)
-        place.pipe.setblocking(False)
+        _forget_parent(place, inherited)
         if load is not None:
             place = load(place)
-        around = Surroundings.of_child(place.settings, place.number)
-        try:
-            code = USED_UP if body(place, around) else 0
-        finally:
-            # It ends already: one more order would only cut off what is still to be done.
-            for number in _UNTIL_AT_WORK:
-                signal.signal(number, signal.SIG_IGN)
-            around.close()
-            end_descendants()
-            send_rest()
+        code = _run(place, body)
     except Terminated:
         code = 0
     except StartFailed as error:
@@ -119,3 +102,29 @@ def become(
             sys.stderr.flush()
         finally:
             os._exit(code)
+
+
+def _forget_parent(place: ChildPlace, inherited: Iterable[int]) -> None:
+    signals.reset()
+    for number, handler in _UNTIL_AT_WORK.items():
+        signal.signal(number, handler)
+    listen()
+    importlib.invalidate_caches()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.ALL)
+    for descriptor in inherited:
+        os.close(descriptor)
+    place.pipe.setblocking(False)
+
+
+def _run(place: ChildPlace, body: Body) -> int:
+    """Run the body, and clear up. Returns the exit status."""
+    around = Surroundings.of_child(place.settings, place.number)
+    try:
+        return USED_UP if body(place, around) else 0
+    finally:
+        # It ends already: one more order would only cut off what is still to be done.
+        for number in _UNTIL_AT_WORK:
+            signal.signal(number, signal.SIG_IGN)
+        around.close()
+        end_descendants()
+        send_rest()
