@@ -17,7 +17,7 @@ from holdfast.cli.main import holdfast
 from holdfast.cli.program import PROGRAMS, programs
 from holdfast.cli.settings import default_of
 from holdfast.commands import COMMANDS, CommandBase
-from holdfast.core.rows import rows_of
+from holdfast.core.sources import rows_of
 from holdfast.ids import mint_jid
 
 _SETTINGS_HEAD = """# Settings of programs

@@ -26,7 +26,7 @@ from holdfast import Client
 from holdfast.cli.main import holdfast as command_line
 from holdfast.code.job_options import JobOptions, PutChanges
 from holdfast.commands import COMMANDS
-from holdfast.core.rows import rows_of
+from holdfast.core.sources import rows_of
 from holdfast.release import VERSION
 from holdfast.testing.store import ScratchStore
 from holdfast.text import one_line

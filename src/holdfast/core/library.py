@@ -6,8 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast.core.rows import VerbRow, rows, rows_of
-from holdfast.core.sources import CoreBroken, in_order, requires, source
+from holdfast.core.sources import CoreBroken, VerbRow, in_order, requires, rows, rows_of, source
 from holdfast.release import CORE_VERSION
 
 # Assemble the Lua core: modules that require each other become one text.
