@@ -23,7 +23,7 @@ INSTALL = $(PYTHON) -m pip --python $(BIN)/python install --quiet --constraint c
 LOUD = printf '\033[1;31m%s\033[0m\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check format-check fmt lint lua-lint types rules core bench bench-web docs clean
+.PHONY: help setup demo test test-all mutants check format-check fmt lint lua-lint types rules core bench bench-web docs clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -49,6 +49,9 @@ test: $(READY) ## run the tests of every day, TOGETHER=4 at a time (ARGS=… for
 
 test-all: $(READY) ## run all tests
 	$(BIN)/pytest -n $(TOGETHER) --dist worksteal $(ARGS)
+
+mutants: $(READY) ## change the code in small ways, and count what the tests find (ARGS='--most 20'; goes on where it ended)
+	$(BIN)/python tests/mutants.py $(ARGS)
 
 check: format-check lint types rules ## what CI asks for before the tests: format, lint, types, house rules
 
