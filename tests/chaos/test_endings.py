@@ -14,8 +14,9 @@ from proxy import Proxy
 
 from holdfast.testing.store import ScratchStore
 from holdfast.worker.settings import POOLS
+from waiting import LONGER
 
-ROUNDS = 250
+ROUNDS = 150 * LONGER
 
 
 def end_again_and_again(

@@ -26,7 +26,7 @@ from holdfast.models import Counts
 from holdfast.testing.store import ScratchStore
 from holdfast.wire.aio import AsyncWakeUp
 from holdfast.wire.sync import WakeUp
-from waiting import pause, until
+from waiting import LONGER, pause, until
 
 BLOCK = "60"
 STUCK = 40.0  # less than BLOCK, after which a lost wake heals by itself
@@ -220,7 +220,7 @@ LAYOUTS = [
 def test_no_wake_up_is_lost(
     layout: Layout, flavour: str, engine_store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:
-    hunt(layout, flavour, 1500, engine_store, namespace, tmp_path)
+    hunt(layout, flavour, 500 * LONGER, engine_store, namespace, tmp_path)
 
 
 @pytest.mark.parametrize("pool", ["process", "asyncio", "gevent"])

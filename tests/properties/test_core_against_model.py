@@ -23,7 +23,7 @@ COMMON: dict[str, Any] = {
     "suppress_health_check": list(HealthCheck),
 }
 QUICK = settings(max_examples=20, stateful_step_count=50, **COMMON)
-DEEP = settings(max_examples=100 * LONGER, stateful_step_count=150, **COMMON)
+DEEP = settings(max_examples=50 * LONGER, stateful_step_count=150, **COMMON)
 
 
 @pytest.fixture

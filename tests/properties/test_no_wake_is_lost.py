@@ -192,7 +192,7 @@ def test_no_worker_sleeps_beside_a_job_it_could_have(door: Door) -> None:
 def test_no_worker_sleeps_beside_a_job_it_could_have_for_long(door: Door) -> None:
     machine: Any = type("Machine", (Wakes,), {"door": door})
     run_state_machine_as_test(
-        machine, settings=settings(SEARCH, max_examples=100 * LONGER, stateful_step_count=120)
+        machine, settings=settings(SEARCH, max_examples=40 * LONGER, stateful_step_count=120)
     )
 
 

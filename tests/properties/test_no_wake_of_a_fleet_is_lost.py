@@ -168,7 +168,7 @@ def test_no_worker_of_many_queues_sleeps_beside_a_job_it_could_have(door: Door) 
 
 @pytest.mark.full
 def test_no_worker_of_many_queues_sleeps_beside_a_job_it_could_have_for_long(door: Door) -> None:
-    search(door, max_examples=100 * LONGER, stateful_step_count=120)
+    search(door, max_examples=40 * LONGER, stateful_step_count=120)
 
 
 MISSING = [

