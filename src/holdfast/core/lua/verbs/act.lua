@@ -69,7 +69,7 @@ local function fail(ctx, jid, r, name, who)
   queues.know(ctx, queue)
   job.remove(ctx, jid, r)
   r.queue = queue.name
-  history.add(ctx, jid, r, history.FAILED, noted[1])
+  history.add(ctx, jid, r, history.FAILED, noted[failure.GROUP])
   ending.fail_again(ctx, queue, jid, r, noted)
   return from
 end

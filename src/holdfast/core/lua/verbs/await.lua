@@ -18,7 +18,7 @@ local function outcome(ctx, jid, r)
   if r.state == state.COMPLETE then return "done", result.read(ctx, jid) end
   if r.state == state.FAILED then
     local noted = failure.read(ctx, jid, r) or { "", "" }
-    return "failed", mp_pack({ noted[1], noted[2] })
+    return "failed", mp_pack({ noted[failure.GROUP], noted[failure.MESSAGE] })
   end
   if not record.has(r.flags, AWAITED) then
     r.flags = record.with(r.flags, AWAITED)

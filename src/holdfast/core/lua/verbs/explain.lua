@@ -20,6 +20,8 @@ local unknown = require("nouns.failure.unknown")
 local surroundings = require("verbs.surroundings")
 local M = {}
 
+local AT = history.AT
+
 local PARENTS, LOOKED_AT, TRIES = 20, 100, 5
 local FIELDS = {
   "klass", "queue", "priority", "retries", "remaining", "attempts", "losses", "created", "queued", "popped",
@@ -36,7 +38,7 @@ local function parents_of(ctx, jid, r)
     local p = job.read(ctx, all[i])
     local noted = p and p.state == state.FAILED and failure.read(ctx, all[i], p)
     local list = noted and failed or others
-    local row = { all[i], p and state.NAME[p.state] or "gone", noted and noted[1] or "" }
+    local row = { all[i], p and state.NAME[p.state] or "gone", noted and noted[failure.GROUP] or "" }
     if #list < PARENTS then list[#list + 1] = row end
   end
   for i = 1, math.min(#others, PARENTS - #failed) do failed[#failed + 1] = others[i] end
@@ -45,7 +47,8 @@ end
 
 -- A line of its history: what, when, attempt, worker, name, reason.
 local function line_row(line)
-  return { history.WHAT[line[1]] or line[1], line[2], line[3], line[5], line[6], line[7] }
+  local what = line[AT.what]
+  return { history.WHAT[what] or what, line[AT.when], line[AT.attempt], line[AT.worker], line[AT.name], line[AT.cause] }
 end
 
 -- The last of its lines, oldest first.
@@ -58,7 +61,7 @@ end
 -- The last line of one of these kinds in this life, if there is one.
 local function last_of(lines, one, other)
   for i = #lines, 1, -1 do
-    local what = lines[i][1]
+    local what = lines[i][AT.what]
     if what == one or what == other then return line_row(lines[i]) end
     if what == history.PUT then return nil end
   end
@@ -106,7 +109,7 @@ local function about_its_state(ctx, queue, jid, r, reply)
     add(reply, "parents", parents_of(ctx, jid, r))
   elseif r.state == state.FAILED then
     local noted = failure.read(ctx, jid, r)
-    add(reply, "in_group", noted and failure.size(ctx, noted[1]))
+    add(reply, "in_group", noted and failure.size(ctx, noted[failure.GROUP]))
   end
 end
 

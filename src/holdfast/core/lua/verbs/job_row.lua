@@ -12,6 +12,8 @@ local state = require("nouns.job.state")
 local tag = require("nouns.job.tag")
 local M = {}
 
+local WHAT, WHEN, NAME, DATA = history.AT.what, history.AT.when, history.AT.name, history.AT.data
+
 local FLAG = record.FLAG
 local MOST = 1000 -- jids shown of each kind of relatives
 local NAMES, LINES, BYTES = 16, 2, 8192 -- which take as long as a row without any
@@ -22,13 +24,13 @@ local function history_rows(ctx, jid, r)
   local lines, words, queue = history.lines(ctx, jid, r), {}, nil
   for i = 1, #lines do
     local line = lines[i]
-    local what, name = line[1], line[6]
+    local what, name = line[WHAT], line[NAME]
     local word = history.WHAT[what]
-    if word then line[1], line[8] = word, nil end -- a line of somebody's own keeps its data there
+    if word then line[WHAT], line[DATA] = word, nil end -- a line of somebody's own keeps its data there
     words[#words + 1] = line
     if what == history.ADVANCED then
-      line[1], line[6] = history.WHAT[history.DONE], queue or name
-      words[#words + 1] = { "put", line[2], 0, 0, "", name, "" }
+      line[WHAT], line[NAME] = history.WHAT[history.DONE], queue or name
+      words[#words + 1] = { "put", line[WHEN], 0, 0, "", name, "" }
     end
     if what == history.PUT or what == history.POPPED or what == history.ADVANCED then queue = name end
   end

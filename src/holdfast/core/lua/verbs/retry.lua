@@ -10,13 +10,15 @@ local stats = require("nouns.queue.stats")
 local tally = require("nouns.queue.tally")
 local M = {}
 
+local AT = history.AT
+
 local FAILED = -1
 
 -- The reply to a call that is sent again, or nil: this attempt did not end so.
 local function repeated(ctx, jid, r, worker, token)
   if not r then return nil end
   local what, line = history.ending(ctx, jid, r, worker, token)
-  if what == history.RETRIED then return line[8] end
+  if what == history.RETRIED then return line[AT.data] end
   if what == history.EXHAUSTED then return FAILED end
 end
 

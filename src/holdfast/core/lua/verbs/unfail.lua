@@ -13,6 +13,8 @@ local M = {}
 
 local PIECE = 512 -- jobs that go back at once
 local NONE = {}
+-- Where the extra fields of a job are in what `noted` reads.
+local FAILURE, LINES, PROGRESS, LOG, PREEMPTED, UNKNOWN = 1, 2, 3, 4, 5, 6
 
 -- What is kept beside the record of each: the failures alone, and the fields that a new life changes.
 local function noted(ctx, jids, records)
@@ -20,7 +22,7 @@ local function noted(ctx, jids, records)
   for i = 1, #jids do
     local has_any = record.has(records[i].flags, record.FLAG.EXTRA)
     beside[i] = has_any and extra.many(ctx, jids[i], "e", "h", "p", "g", "c", "u") or NONE
-    failures[i] = beside[i][1] or false
+    failures[i] = beside[i][FAILURE] or false
   end
   return failures, beside
 end
@@ -33,8 +35,8 @@ function M.revive(ctx, queue, jids, records)
   failure.remove_many(ctx, jids, records, failures)
   for i = 1, #jids do
     local jid, r, had = jids[i], records[i], beside[i]
-    history.add(ctx, jid, r, history.PUT, queue.name, nil, nil, had[2])
-    if had[3] or had[4] or had[5] or had[6] then report.clear(ctx, jid, r) end
+    history.add(ctx, jid, r, history.PUT, queue.name, nil, nil, had[LINES])
+    if had[PROGRESS] or had[LOG] or had[PREEMPTED] or had[UNKNOWN] then report.clear(ctx, jid, r) end
     r.queue, r.remaining, r.losses = queue.name, r.retries, 0
   end
   job.make_many_ready(ctx, queue, jids, records, first, idle)

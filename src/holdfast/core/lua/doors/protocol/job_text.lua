@@ -12,6 +12,8 @@ local extra = require("nouns.job.extra")
 local tag = require("nouns.job.tag")
 local M = {}
 
+local AT = history.AT
+
 local FLAG = record.FLAG
 
 local ALONE = ',"dependents":{},"dependencies":{},"spawned_from_jid":false}'
@@ -49,7 +51,7 @@ end
 
 -- What a line, shown as `what`, has beside `what` and `when`.
 local function details(ctx, line, what)
-  local worker, name = line[5], line[6]
+  local worker, name = line[AT.worker], line[AT.name]
   if what == history.POPPED then return ',"worker":' .. encode(worker) end
   if what == history.DONE or what == history.TIMED_OUT then return "" end
   if what == history.EXHAUSTED then return ',"group":' .. encode(name) end
@@ -61,15 +63,15 @@ end
 
 -- A line of a user's own: its name and its time win over those in its data.
 local function own_line(line, when)
-  local shown = line[8] ~= "" and decode(line[8]) or {}
-  shown.what, shown.when = line[1], when
+  local shown = line[AT.data] ~= "" and decode(line[AT.data]) or {}
+  shown.what, shown.when = line[AT.what], when
   return encode(shown)
 end
 
 -- A line of the history as this protocol shows it. It knows none for a retry and for what
 -- only a native worker reports, and two for a job that was moved on.
 local function line_text(ctx, line)
-  local what, when = line[1], floor(line[2] / 1000)
+  local what, when = line[AT.what], floor(line[AT.when] / 1000)
   if not history.WHAT[what] then return own_line(line, when) end
   if what == history.RETRIED or what > history.ADVANCED then return nil end
   local first, second = "", M.number(when)
@@ -91,9 +93,10 @@ end
 local function failed(ctx, jid, r)
   local noted = failure.read(ctx, jid, r)
   if not noted then return "{}" end
-  local when = noted[4] ~= "" and M.number(floor(noted[3] / 1000)) or M.seconds(noted[3])
-  return '{"group":' .. encode(noted[1]) .. ',"message":' .. encode(noted[2]) .. ',"when":' .. when ..
-    ',"worker":' .. encode(noted[4]) .. "}"
+  local group, message, when, worker = unpack_(noted)
+  local seconds = worker ~= "" and M.number(floor(when / 1000)) or M.seconds(when)
+  return '{"group":' .. encode(group) .. ',"message":' .. encode(message) .. ',"when":' .. seconds ..
+    ',"worker":' .. encode(worker) .. "}"
 end
 
 -- The name of the state as of now: a scheduled job that is due shows as waiting.

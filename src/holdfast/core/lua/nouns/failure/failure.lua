@@ -14,6 +14,10 @@ local stats = require("nouns.queue.stats")
 local trend = require("nouns.queue.trend")
 local M = {}
 
+-- What is noted of a failure is a list of these.
+M.GROUP, M.MESSAGE, M.WHEN, M.WORKER = 1, 2, 3, 4
+local GROUP, WHEN = M.GROUP, M.WHEN
+
 -- Notes group, message, time and worker with the job.
 function M.note(ctx, jid, r, group, message, worker)
   r.flags = record.with(r.flags, record.FLAG.EXTRA)
@@ -59,9 +63,9 @@ end
 -- Write the record afterwards.
 function M.restore(ctx, queue, jid, r, noted)
   state.move(r, state.FAILED)
-  r.ended = noted[3]
-  M.enter(ctx, queue, jid, noted[1], noted[3])
-  stats.recount(queue, noted[3])
+  r.ended = noted[WHEN]
+  M.enter(ctx, queue, jid, noted[GROUP], noted[WHEN])
+  stats.recount(queue, noted[WHEN])
   event.changed(ctx, "failed")
 end
 
@@ -76,9 +80,9 @@ function M.remove(ctx, jid, r)
   local queue = keys.of_queue(ctx, r.queue)
   local noted = M.read(ctx, jid, r)
   if not noted then return end
-  M.leave(ctx, noted[1], jid)
+  M.leave(ctx, noted[GROUP], jid)
   call("ZREM", queue.failed, jid)
-  stats.uncount(queue, noted[3], "failed")
+  stats.uncount(queue, noted[WHEN], "failed")
   event.changed(ctx, "failed")
 end
 
@@ -94,9 +98,9 @@ function M.remove_many(ctx, jids, records, packed)
   for i = 1, #jids do
     local queue, noted = keys.of_queue(ctx, records[i].queue), packed[i] and mp_unpack(packed[i])
     if noted then
-      gather(groups, noted[1], jids[i])
+      gather(groups, noted[GROUP], jids[i])
       gather(queues, queue, jids[i])
-      gather(days, queue.stats .. floor(noted[3] / root.DAY), { queue, noted[3] })
+      gather(days, queue.stats .. floor(noted[WHEN] / root.DAY), { queue, noted[WHEN] })
     end
   end
   for group, members in pairs(groups) do M.leave(ctx, group, unpack_(members)) end

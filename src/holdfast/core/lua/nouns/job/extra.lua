@@ -21,8 +21,8 @@ local function as_bytes(text) return pack(">BHc0", 197, #text, text) end
 -- What is noted of a failure, packed again with its texts as bytes: they were not checked
 -- to be text, and a reader must not fail on them.
 local function failure(packed)
-  local noted = mp_unpack(packed)
-  return "\148" .. as_bytes(noted[1]) .. as_bytes(noted[2]) .. mp_pack(noted[3]) .. as_bytes(noted[4])
+  local group, message, when, worker = unpack_(mp_unpack(packed))
+  return "\148" .. as_bytes(group) .. as_bytes(message) .. mp_pack(when) .. as_bytes(worker)
 end
 
 -- What a worker gets of a job beside its record, "" for nothing: a packed map of t

@@ -14,6 +14,10 @@ local HISTORY = record.FLAG.HISTORY
 local SHORTEST = 8 -- bytes: no packed line is shorter
 local PIECE = 4000 -- lines unpacked at once
 
+-- What a line of the history has, in this order.
+M.AT = { what = 1, when = 2, attempt = 3, token = 4, worker = 5, name = 6, cause = 7, data = 8 }
+local AT = M.AT
+
 M.WHAT = {
   "put", "popped", "done", "failed", "failed-retries", "retried", "timed-out", "throttled", "advanced",
   "preempted", "crashed", "lost", "unknown",
@@ -149,12 +153,13 @@ local function note_refused(ctx, jid, worker, token, what)
   local lines, last = unpacked(packed), nil
   for i = 1, #lines do
     local line = lines[i]
-    if line[4] == token and line[5] == worker and (not last or last[1] == M.POPPED) then last = line end
+    local is_its = line[AT.token] == token and line[AT.worker] == worker
+    if is_its and (not last or last[AT.what] == M.POPPED) then last = line end
   end
   -- A heartbeat of that moment was under way when the attempt ended.
-  if not last or what == "heartbeat" and ctx.now - last[2] < 1000 then return end
-  local data = format('{"after": %.3f}', (ctx.now - last[2]) / 1000)
-  local line = { M.REFUSED, ctx.now, last[3], token, worker, "", what, data }
+  if not last or what == "heartbeat" and ctx.now - last[AT.when] < 1000 then return end
+  local data = format('{"after": %.3f}', (ctx.now - last[AT.when]) / 1000)
+  local line = { M.REFUSED, ctx.now, last[AT.attempt], token, worker, "", what, data }
   call("HSET", ctx.keys.extra .. jid, "h", trimmed(ctx, packed .. mp_pack(line)))
 end
 
@@ -171,7 +176,7 @@ end
 function M.failed_last(ctx, jid, r)
   local lines = M.lines(ctx, jid, r)
   for i = #lines, 1, -1 do
-    local what = lines[i][1]
+    local what = lines[i][AT.what]
     if what == M.FAILED or what == M.EXHAUSTED then return true end
     if M.WHAT[what] and what ~= M.PUT and what ~= M.THROTTLED then return false end
   end
@@ -185,9 +190,9 @@ function M.ending(ctx, jid, r, worker, token)
   local lines = stored(ctx, jid)
   for i = #lines, 1, -1 do
     local line = lines[i]
-    local what = line[1]
+    local what = line[AT.what]
     local ends = what == M.DONE or what == M.FAILED or what == M.EXHAUSTED or what == M.RETRIED or what == M.ADVANCED
-    if ends and line[4] == token and line[5] == worker then return what, line end
+    if ends and line[AT.token] == token and line[AT.worker] == worker then return what, line end
   end
 end
 

@@ -61,7 +61,7 @@ end
 
 local function failed(ctx, queue, jid, r)
   local noted = failure.read(ctx, jid, r)
-  if noted then failure.enter(ctx, queue, jid, noted[1], noted[3]) end
+  if noted then failure.enter(ctx, queue, jid, noted[failure.GROUP], noted[failure.WHEN]) end
 end
 
 local HOME = {
