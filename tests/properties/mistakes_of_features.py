@@ -40,7 +40,7 @@ MISTAKES_OF_FEATURES = [
     Mistake("a new interval does not count from the last occurrence", "when = when + changes.interval - t.interval", "when = ctx.now + changes.interval"),
     Mistake("a template that is put again is not paused any more", "ctx.now, old and old.paused", "ctx.now, nil"),
     Mistake("a job that is run now is not counted", "  recurrence.write_count(ctx, jid, t)\n  if idle then", "  if idle then"),
-    Mistake("unfail forgets the counter of the day", 'stats.uncount(queue, noted[3], "failed")', 'stats.uncount(queue, ctx.now, "failed")'),
+    Mistake("unfail forgets the counter of the day", 'stats.uncount(queue, noted[WHEN], "failed")', 'stats.uncount(queue, ctx.now, "failed")'),
     Mistake("unfail takes the newest", 'call("ZRANGE", ctx.keys.group .. group, 0, count - 1)', 'call("ZRANGE", ctx.keys.group .. group, 0, count - 1, "REV")'),
     Mistake("unfail does not renew the retries", "r.queue, r.remaining, r.losses = queue.name, r.retries, 0", "r.queue = queue.name"),
     Mistake("follow-ups take over jobs", 'put_one.run(ctx, target, "new", one.jid', 'put_one.run(ctx, target, "move", one.jid'),
