@@ -1,4 +1,4 @@
-"""Delay messages of an MQTT broker: `remind/ID/SECONDS` becomes a message of a topic, and is published as `due/ID` when ready."""
+"""Delay messages of an MQTT broker: put `remind/ID/SECONDS` into a topic, and publish it as `due/ID` when it is ready."""
 
 import paho.mqtt.client as mqtt
 

@@ -1,4 +1,4 @@
-"""Look for failure groups over the JSON API, and retry each one: first one job, then the rest if that succeeded.
+"""Find failure groups through the JSON API and retry each one: one job first, then the others if it succeeded.
 
 HOLDFAST_WEB=http://127.0.0.1:5678 HOLDFAST_TOKEN=… python night_repairs.py
 """

@@ -1,4 +1,4 @@
-// A worker in Go, with its standard library alone: HOLDFAST_TOKEN=… go run worker.go http://localhost:5678 thumbnails
+// A worker in Go that uses only the standard library: HOLDFAST_TOKEN=… go run worker.go http://localhost:5678 thumbnails
 package main
 
 import (
@@ -23,7 +23,7 @@ type job struct {
 	Data  json.RawMessage `json:"data"`
 }
 
-type answer struct {
+type reply struct {
 	Result json.RawMessage `json:"result"`
 	Title  string          `json:"title"`
 }
@@ -35,7 +35,7 @@ var url, queue = os.Args[1], os.Args[2]
 var worker = func() string { host, _ := os.Hostname(); return fmt.Sprintf("%s-%d", host, os.Getpid()) }()
 var client = http.Client{Timeout: 30 * time.Second}
 
-// call repeats a request until it is known what happened; its key makes repeats harmless.
+// call sends a request until its result is known; the key makes repeats harmless.
 func call(verb string, fields object) (json.RawMessage, error) {
 	fields["worker"] = worker
 	body, err := json.Marshal(fields)
@@ -60,7 +60,7 @@ func call(verb string, fields object) (json.RawMessage, error) {
 		if err != nil {
 			continue
 		}
-		var got answer
+		var got reply
 		err = json.NewDecoder(response.Body).Decode(&got)
 		response.Body.Close()
 		if response.StatusCode == 200 && err == nil {
@@ -72,7 +72,7 @@ func call(verb string, fields object) (json.RawMessage, error) {
 	}
 }
 
-// perform is your code: what it returns is the result, an error fails the job.
+// perform is your code: its return value is the result, an error fails the job.
 func perform(one job) (any, error) {
 	return one.Data, nil
 }
@@ -117,7 +117,7 @@ func main() {
 		}
 		for _, one := range jobs {
 			if err := settle(one); err != nil {
-				log.Print(err) // the lease is lost: the job is another worker's now
+				log.Print(err) // the lease is lost: another worker has the job now
 			}
 		}
 	}

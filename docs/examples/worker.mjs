@@ -8,7 +8,7 @@ const [worker, ttl] = [`${hostname()}-${process.pid}`, 30]; // seconds of a leas
 const [token, stop] = [process.env.HOLDFAST_TOKEN, { asked: false }];
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => (stop.asked = true));
 
-async function call(verb, fields) { // again and again, until it is known what happened; the key makes repeats harmless
+async function call(verb, fields) { // sends a request until its result is known; the key makes repeats harmless
   const headers = { "Content-Type": "application/json", "Idempotency-Key": randomUUID(), ...(token && { Authorization: `Bearer ${token}` }) };
   for (;;) {
     try {
@@ -24,7 +24,7 @@ async function call(verb, fields) { // again and again, until it is known what h
 }
 
 async function perform(job) {
-  return job.data; // your code; what it returns is the result, what it throws fails the job
+  return job.data; // your code: its return value is the result, an exception fails the job
 }
 
 while (!stop.asked) {
@@ -34,7 +34,7 @@ while (!stop.asked) {
     await perform(job)
       .then((result) => call("complete", { ...lease, result }))
       .catch((error) => error.final || call("fail", { ...lease, group: error.name, message: String(error.stack) }))
-      .catch(console.error) // the lease is lost: the job is another worker's now
+      .catch(console.error) // the lease is lost: another worker has the job now
       .finally(() => clearInterval(beat));
   }
 }

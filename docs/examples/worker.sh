@@ -6,7 +6,7 @@ files=$(mktemp -d) && trap 'rm -r "$files"' EXIT
 trap 'stop=yes' INT TERM
 printf 'header = "Authorization: Bearer %s"\n' "$HOLDFAST_TOKEN" >"$files/headers" # not in the list of processes
 
-call() { # VERB FIELDS ANSWER: repeats until it is known what happened, with a key that makes repeats harmless; 1 if refused
+call() { # VERB FIELDS FILE: sends a request until its result is known (the key makes repeats harmless); returns 1 if refused
     read -r key </proc/sys/kernel/random/uuid
     while :; do
         status=$(printf '{"worker": "%s", %s}' "$worker" "$2" | curl -sS -m 30 -K "$files/headers" --json @- \
@@ -19,12 +19,12 @@ call() { # VERB FIELDS ANSWER: repeats until it is known what happened, with a k
     done
 }
 
-renew() { # LEASE: renews it until it is lost, or this process is ended
+renew() { # LEASE: renews the lease until it is lost or this process ends
     trap 'kill "$pause"; exit' TERM
     while sleep $((ttl / 3)) & pause=$!; wait "$pause"; do call heartbeat "$1, \"ttl\": $ttl" "$files/beat" || break; done
 }
 
-perform() { # your code: reads the data of the job, prints the result as JSON; another exit code than 0 fails the job
+perform() { # your code: reads the data of the job, prints the result as JSON; any exit code other than 0 fails the job
     cat
 }
 
