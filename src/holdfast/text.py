@@ -30,10 +30,10 @@ _NOUNS: Final = (
 # Counts and lists.
 
 
-def counted(count: int, noun: str, nouns: str = "", comma: str = "") -> str:
+def counted(count: int, noun: str, nouns: str = "", comma: str = ",") -> str:
     """Return a number with its noun: `1 job`, `2 jobs`, with `nouns` as `1 job waits`, `2 jobs wait`.
 
-    `comma` is what stands between thousands: `1,234 jobs` for ",", `1234 jobs` for "".
+    `comma` is what stands between thousands: `1,234 jobs` for ","; pages pass a thin space.
     """
     number = f"{count:,}".replace(",", comma)
     return f"{number} {noun}" if count == 1 else f"{number} {nouns or f'{noun}s'}"
@@ -41,14 +41,14 @@ def counted(count: int, noun: str, nouns: str = "", comma: str = "") -> str:
 
 def times(count: int) -> str:
     """Return how often: `once`, `3 times`."""
-    return "once" if count == 1 else f"{count} times"
+    return "once" if count == 1 else f"{count:,} times"
 
 
-def name_or_count(noun: str, names: Sequence[str], comma: str = "") -> str:
+def name_or_count(noun: str, names: Sequence[str]) -> str:
     """Return one thing by its name, several by their number: `Worker mail-1`, `3 workers`. A `noun` with a capital begins a sentence."""
     if len(names) == 1:
         return f"{noun} {names[0]}"
-    return counted(len(names), noun.lower(), comma=comma)
+    return counted(len(names), noun.lower())
 
 
 def listed(names: Sequence[str], most: int = 32) -> str:
@@ -65,7 +65,7 @@ def either(names: Sequence[str]) -> str:
 
 def with_counts(counts: Mapping[str, int]) -> str:
     """Return names with their numbers: `1.0 (2), 1.1 (3)`."""
-    return ", ".join(f"{name} ({count})" for name, count in counts.items())
+    return ", ".join(f"{name} ({count:,})" for name, count in counts.items())
 
 
 # Sizes.
@@ -144,7 +144,7 @@ def every(interval_ms: int) -> str:
     """Return an interval in words, without rounding: `every hour`, `every 15 minutes`, `every 1,500 milliseconds`."""
     length, noun = next(found for found in _NOUNS if interval_ms % found[0] == 0)
     count = interval_ms // length
-    return f"every {noun}" if count == 1 else f"every {counted(count, noun, comma=',')}"
+    return f"every {noun}" if count == 1 else f"every {counted(count, noun)}"
 
 
 def typed_length(ms: int) -> str:

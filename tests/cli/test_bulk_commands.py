@@ -106,7 +106,7 @@ def test_more_than_a_thousand_jobs_are_cancelled_after_their_number_was_typed(
     fill(client, "mail", 1001)
     for typed, code, left in (("100", 1, 1001), ("1,001", 0, 0)):
         with Terminal("jobs", "cancel", "--filter", "queue:mail", *place) as screen:
-            screen.shows("Cancel 1001 jobs? This cannot be undone. Type the number of jobs")
+            screen.shows("Cancel 1,001 jobs? This cannot be undone. Type the number of jobs")
             screen.press(f"{typed}\n")
             assert screen.code() == code
         assert client.queues["mail"].counts["waiting"] == left

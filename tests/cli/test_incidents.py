@@ -325,11 +325,11 @@ def test_the_jobs_of_a_customer_are_cancelled_undone_and_cancelled_again(
     web = Web(client, undo_seconds=600)
     try:
         done = web.acts("jobs/cancel", q=filter, confirm="yes")
-        assert "20 jobs: cancelled in 600 s." in done["text"]
+        assert "20 jobs: cancelled in 10 min." in done["text"]
         [row] = night.reads("operations")
-        assert "possible: nothing was changed yet" in web.page(f"/operations/{row['id']}")
+        assert "possible: no job was changed yet" in web.page(f"/operations/{row['id']}")
         assert "scheduled" in night.types("operations")
-        assert web.acts("operations/stop", id=row["id"])["text"] == "Undone: nothing was changed."
+        assert web.acts("operations/stop", id=row["id"])["text"] == "Undone before any job was changed."
         assert client.queues["billing"].counts["waiting"] == 30
         said = night.types("jobs", "cancel", "--filter", filter, "--yes")
         assert "20 jobs cancelled, 0 the same, 0 refused" in said
@@ -349,7 +349,7 @@ def test_a_worker_is_drained_for_maintenance_and_both_say_when_it_is(
     said = night.types("workers", "drain", "crew", "--timeout", "0.6s", code=1)
     assert "crew-0 is quiet now" in said
     assert "crew-0 is not drained: it holds 1 job" in said
-    assert "Quiet: it finishes its jobs and takes no more." in web.page("/workers/crew-0")
+    assert "Quiet: it finishes its jobs and takes no new ones." in web.page("/workers/crew-0")
     after = client.queues["mail"].put("shop.Send")
     (night.here / "gate").touch()
     said = night.types("workers", "drain", "crew", "--timeout", "60s")

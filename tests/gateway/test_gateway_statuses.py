@@ -56,7 +56,7 @@ def test_400_for_what_only_the_core_can_check(verbs: Verbs) -> None:
 def test_401_without_a_token_that_is_known_and_has_not_ended(verbs: Verbs, headers: dict[str, str]) -> None:
     found = verbs.http.post("/v1/queues", json={}, headers={"Sec-Fetch-Site": "same-origin", **headers})
     assert kind(found) == (401, "holdfast:unauthorized")
-    sentence = "This token is not known, or has ended." if headers else "A bearer token is needed."
+    sentence = "This token is not valid, or has expired." if headers else "A bearer token is required."
     assert found.json()["title"] == sentence
     assert found.headers["www-authenticate"].startswith("Bearer")
 

@@ -294,7 +294,7 @@ def test_a_job_of_a_batch_that_lacks_a_field_is_named_and_nothing_is_put(verbs: 
         ("put", {"queue": "q", "klass": "K", "delay": -1}, "delay: expected `float` >= 0.0"),
         ("put", {"queue": "q", "klass": "K", "mode": "new"}, "mode: invalid enum value 'new'"),
         ("put", {"queue": "q", "klass": "K", "backoff": {"kinds": 1}}, "backoff has no option 'kinds'; did you mean 'kind'?"),
-        ("put", {"queue": "q", "klass": "K", "jobs": [{"queue": "r"}]}, "put: 'queue' stands beside jobs, for all of them"),
+        ("put", {"queue": "q", "klass": "K", "jobs": [{"queue": "r"}]}, "put: 'queue' belongs beside jobs, and applies to all of them"),
         ("put", {"queue": "q", "klass": "K", "jobs": [{"dta": 1}]}, "put has no field 'dta'; did you mean 'data'?"),
         ("pop", {"worker": "w", "queues": ["q"], "wait": 21}, "wait: expected `float` <= 20.0"),
         ("config_set", {"key": "heartbeat", "value": "x"}, "setting heartbeat"),

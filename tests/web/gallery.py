@@ -131,7 +131,7 @@ def application(live: str = "stream", role: str = "admin") -> Starlette:
             extra.append(f"queue-{len(extra)}")
         if form.get("q"):
             action: Any = SimpleNamespace(**request.path_params)
-            question = Question(title="Cancel 11 183 jobs?", text="11 183 jobs were looked at.", button="Cancel 11 183 jobs", details=("11 183 waiting", "11 183 in queue mailers"), word="cancel")  # fmt: skip
+            question = Question(title="Cancel 11 183 jobs?", text="11 183 jobs searched.", button="Cancel 11 183 jobs", details=("11 183 waiting", "11 183 in queue mailers"), word="cancel")  # fmt: skip
             return HTMLResponse(site.pages.page("question.html", context(request), question, action=action, fields=[("q", form["q"])]))  # fmt: skip
         done = Done(text=f"{len(form.getlist('jid'))} jobs: {request.path_params['verb']} done.", undo=Repeal("jobs", "untag", {"jid": ["8e3e"]}))  # fmt: skip
         headers = {"HX-Trigger": json.dumps({"hf:done": True, "hf:queues": True})}

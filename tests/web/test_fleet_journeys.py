@@ -103,9 +103,9 @@ def test_the_missed_turns_of_a_recurring_job_are_counted_until_a_worker_asks(
     page = visit("/recurring")
     expect(page.locator("#recurring tbody tr", has_text="hourly")).to_contain_text("3 missed")
     page.locator("#recurring").get_by_role("link", name="hourly").click()
-    expect(page.locator("main")).to_contain_text("Missed turns: 3.")
+    expect(page.locator("main")).to_contain_text("Missed runs: 3.")
     assert len(client.queues["reports"].pop(5)) == 1  # of the backlog, the latest
-    expect(page.locator("main")).not_to_contain_text("Missed turns")
+    expect(page.locator("main")).not_to_contain_text("Missed runs")
     expect(page.locator("#recent tbody tr[id]")).to_have_count(1)
 
 
@@ -211,7 +211,7 @@ def test_a_worker_that_was_killed_is_silent_and_its_jobs_run_elsewhere_when_its_
     expect(row.locator("td").nth(8)).to_contain_text("ago")
     page.go_back()
     page.get_by_role("button", name="Time out its leases…").click()
-    confirm(page, "Time out 1 jobs?")
+    confirm(page, "Time out 1 job?")
     toast(page, "timed out.")
     with worker(client, tmp_path, "right"):
         expect(page.locator("main")).to_contain_text("Isn’t doing anything")

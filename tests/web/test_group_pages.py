@@ -176,7 +176,7 @@ def test_a_probe_is_retried_alone_and_offers_the_others(web: TestClient, client:
 
 def test_the_data_of_a_group_are_changed_before_it_is_retried(web: TestClient, client: Client) -> None:
     [jid] = fail(client, "g", 1, locale="de")
-    assert "Change the data of 1 jobs?" in submit(web, "failed/edit", 200, name="g", patch='{"locale": "fr"}')
+    assert "Change the data of 1 job?" in submit(web, "failed/edit", 200, name="g", patch='{"locale": "fr"}')
     done = act(web, "failed/edit", name="g", patch='{"locale": "fr"}')
     until(lambda: json.loads(client.jobs[jid].data)["locale"] == "fr", "the operation to end")
     assert client.jobs[jid].state == "failed"
@@ -379,7 +379,7 @@ def test_what_needs_attention_is_snoozed_and_shown_again(web: TestClient, client
     html = page(web, "/")
     assert "Snooze for an hour" in html
     done = web.post("/api/v1/attention/snooze", json={"about": "surge", "subject": "g", "seconds": 60}).json()
-    assert done["text"] == "g snoozed for 1\u202fm, or until there is much more of it."
+    assert done["text"] == "g snoozed for 1\u202fm, or until it grows much larger."
     assert done["undo"] == {
         "noun": "attention",
         "verb": "unsnooze",

@@ -409,7 +409,7 @@ def test_a_search_says_how_far_it_looked_and_goes_on(visit: Visits, client: Clie
     put(client, 6000)
     [jid] = put(client, 1, klass="jobs.Rare")
     page = visit("/jobs?q=queue:mail klass:jobs.Rare")
-    expect(page.locator(".effort")).to_contain_text(" of 6\u202f001 looked at")
+    expect(page.locator(".effort")).to_contain_text(" of 6\u202f001 searched")
     expect(page.locator("#jobs tbody tr[id]")).to_have_count(0)
     page.get_by_role("link", name="Look at the next").click()
     expect(page.locator("#jobs tbody a.mono").first).to_have_attribute("title", jid)

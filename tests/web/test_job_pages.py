@@ -129,7 +129,7 @@ def test_a_search_says_how_much_it_looked_at_and_what_the_jobs_have_in_common(
     ).json()
     assert len(rest["found"]["jobs"]) == 8
     html = web.get("/jobs", params={"q": "state:waiting"}).text
-    assert "33 looked at" in html or "of 33" in html
+    assert "33 searched" in html or "of 33" in html
     assert (
         web.get("/jobs", params={"q": "state:waiting", "fragment": "rows"}).text.lstrip().startswith("<div")
     )
@@ -445,19 +445,19 @@ def test_what_a_page_deletes_can_be_undone_for_a_while(browse: Browse, client: C
     web = browse(undo_seconds=600)
     jids = put(client, 2)
     done = act(web, "cancel", jid=jids, confirm="yes")
-    assert "2 jobs: cancelled in 600 s." in unescape(done.text)
+    assert "2 jobs: cancelled in 10 min." in unescape(done.text)
     [found] = Console(client).operations()
     assert (found.spec.action, found.state, found.looked) == ("cancel", "running", 0)
     assert f'name="id" value="{found.id}"' in done.text
     shown = web.get(f"/operations/{found.id}").text
     assert "begins in" in shown
-    assert "possible: nothing was changed yet" in shown
+    assert "possible: no job was changed yet" in shown
     assert "not possible" not in shown
     for page in (shown, web.get("/operations").text):
         assert "scheduled</span>" in page
         assert "running</span>" not in page
     stopped = web.post("/api/v1/operations/stop", json={"id": found.id}).json()
-    assert stopped["text"] == "Undone: nothing was changed."
+    assert stopped["text"] == "Undone before any job was changed."
     assert client.queues["mail"].counts["waiting"] == 2
     assert (
         web.post("/api/v1/jobs/cancel", json={"jid": jids}).json()["changed"] == 2

@@ -176,7 +176,7 @@ def test_each_tab_of_a_queue_has_its_rows(web: TestClient, mail: str, tab: str) 
 def test_a_backlog_that_nobody_noted_is_no_number(web: TestClient, mail: str, client: Client) -> None:
     begin = time.time() - 7 * 86_400
     path = f"/queues/mail?tab=stats&range={begin:.0f}-{begin + 600:.0f}"
-    assert "How many jobs waited was not noted in this time." in page(web, path)
+    assert "The number of waiting jobs was not recorded in this period." in page(web, path)
     assert set(twin(web, path)["stats"]["backlog"]) == {None}
     waiting = twin(web, "/queues/mail")["detail"]["counts"]["waiting"]
     assert waiting > 0

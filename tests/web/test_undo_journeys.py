@@ -33,7 +33,7 @@ def test_fifty_jobs_are_cancelled_with_those_that_wait_and_it_is_undone_in_time(
     dialog.locator(".acts .btn").last.click()
     toast(page, "50 jobs: cancelled in 10 s.")
     page.locator(".toast").get_by_role("button", name="Undo").click()
-    toast(page, "Undone: nothing was changed.")
+    toast(page, "Undone before any job was changed.")
     [operation] = Console(client).operations()
     assert (operation.state, operation.looked) == ("stopped", 0)
     assert client.queues["mail"].counts["waiting"] == 50
@@ -64,6 +64,6 @@ def test_a_job_is_cancelled_from_its_page_and_that_is_undone_on_the_next_page(
     page.locator("main .btn.bad").click()
     expect(page.locator(".toast")).to_contain_text("cancelled in 10 s.")
     page.locator(".toast").get_by_role("button", name="Undo").click()
-    expect(page.locator(".toast")).to_contain_text("Undone: nothing was changed.")
+    expect(page.locator(".toast")).to_contain_text("Undone before any job was changed.")
     go(page, f"{address}jobs/{jid}")
     expect(page.locator("h1 .pill")).to_have_text("waiting")

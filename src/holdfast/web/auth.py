@@ -149,7 +149,7 @@ class TokenLink:
 
     def refused(self, request: HTTPConnection) -> Response:
         """Return 401, and where to get a link."""
-        sentence = "This link was used, or is too old, or there is none. holdfast web -S prints a new one."
+        sentence = "This login link has been used, has expired, or is missing. holdfast web -S prints a new one."
         if wants_json(request.scope):
             return refusal(request.scope, 401, sentence)
         return front_page(request.scope, 401, "Not logged in", sentence)
@@ -184,7 +184,7 @@ class Passwords:
         """Return 401, or 429 for a password that is not looked at."""
         if _BARRED in request.scope:
             return _too_many(request)
-        response = refusal(request.scope, 401, "A name and a password are needed.")
+        response = refusal(request.scope, 401, "A user name and a password are required.")
         response.headers["WWW-Authenticate"] = 'Basic realm="holdfast", charset="UTF-8"'
         return response
 
@@ -223,10 +223,10 @@ class Tokens:
             return (
                 self.refused(request)
                 if _BARRED in request.scope
-                else login_page(request.scope, "No such token.")
+                else login_page(request.scope, "This token is not valid.")
             )
         if not user.may("viewer"):  # pages show everything
-            return login_page(request.scope, "This token is one of a program: it opens no pages.")
+            return login_page(request.scope, "This token is for programs: it cannot open pages.")
         response = RedirectResponse(request.scope.get("root_path", "") + "/", 303)
         self._sessions.log_in(request, response, user.name, _mark(found), found.ends)
         return response
@@ -245,7 +245,7 @@ class Tokens:
             return _too_many(request)
         if wants_json(request.scope):
             was_sent = "authorization" in request.headers
-            sentence = "This token is not known, or has ended." if was_sent else "A bearer token is needed."
+            sentence = "This token is not valid, or has expired." if was_sent else "A bearer token is required."
             response = refusal(request.scope, 401, sentence)
             response.headers["WWW-Authenticate"] = 'Bearer realm="holdfast"'
             return response
@@ -340,6 +340,6 @@ def _address(request: HTTPConnection) -> str:
 
 
 def _too_many(request: HTTPConnection) -> Response:
-    response = refusal(request.scope, 429, "Too many wrong passwords or tokens were tried; wait.")
+    response = refusal(request.scope, 429, "Too many wrong passwords or tokens; try again later.")
     response.headers["Retry-After"] = f"{request.scope[_BARRED]:.0f}"
     return response

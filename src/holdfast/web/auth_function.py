@@ -71,7 +71,7 @@ class AuthFunction:
             raise
         except _NotInTime as error:
             logger.error("request %s: auth %s", request.scope.get("holdfast.request"), error)
-            _refuse(request.scope, 503, "It took too long to find out who you are.")
+            _refuse(request.scope, 503, "Authentication timed out.")
         except Exception as error:
             logger.error(
                 "request %s: auth raised %s",
@@ -79,7 +79,7 @@ class AuthFunction:
                 type(error).__name__,
                 exc_info=error,
             )
-            _refuse(request.scope, 500, "The application could not find out who you are.")
+            _refuse(request.scope, 500, "Authentication failed because of an error in the application.")
 
     async def _call(self, request: HTTPConnection) -> object:
         until = time.monotonic() + self._seconds
@@ -109,7 +109,7 @@ class AuthFunction:
         """Return the way to log in: a redirect from a page, 401 that names it for the rest; without one 403."""
         scope = request.scope
         if not self._login_url:
-            return refusal(scope, 403, "You may not use this application.")
+            return refusal(scope, 403, "You do not have access to this application.")
         sentence = "You are not logged in."
         is_region = scope.get("method") in ("GET", "HEAD") and "hx-request" in request.headers
         if wants_json(scope) or is_region or place_of(scope) == "/live":
@@ -154,10 +154,10 @@ def _own_place(scope: Scope) -> str:
 
 def _refuse(scope: Scope, status: int, sentence: str) -> NoReturn:
     """Raise the response to a request whose user could not be found out, with the id of the request, under which the log has the cause."""
-    text = f"{sentence} Request {scope.get('holdfast.request', '')}: the log of the application has more."
+    text = f"{sentence} Request {scope.get('holdfast.request', '')}: see the log of the application."
     if wants_json(scope):
         raise GateRefusal(problem(scope, status, text))
-    raise GateRefusal(front_page(scope, status, "This did not work", text))
+    raise GateRefusal(front_page(scope, status, "Request failed", text))
 
 
 class _Threads:

@@ -59,7 +59,7 @@ def histogram(
     now, past = _binned(moments), _binned(earlier)
     used = [index for index in range(len(_EDGES) + 1) if now[index] or past[index]]
     if not used:
-        return Markup('<p class="none">Nothing was measured on this day.</p>')
+        return Markup('<p class="none">No measurements on this day.</p>')
     end = used[-1] + (p95 is not None and _bin(p95) >= used[-1])  # room for the name of the line
     first, last = _range(used[0], min(end, len(_EDGES)))
     width, most = 100 / (last - first + 1), max(*now, *past)

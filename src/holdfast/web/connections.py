@@ -59,7 +59,7 @@ class Connections:
             return True
         oldest = next((one for of in self._waiting.values() for one in of if one is not new), None)
         dropped = new if oldest is None else oldest
-        logger.warning("%d connections are open, as many as there may be; one was closed", self._most)
+        logger.warning("the limit of %d open connections is reached; one was closed", self._most)
         dropped.connections.discard(dropped)
         dropped.transport.abort()
         return dropped is not new

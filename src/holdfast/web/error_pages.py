@@ -63,15 +63,15 @@ async def respond(request: Request, error: Exception) -> Response:
         return error.response
     if isinstance(error, TransportError) and part_of(place_of(request.scope)) == "topics":
         logger.warning("request %s: %s", request.scope.get("holdfast.request"), one_line(str(error)))
-        return _page(request, 503, about_store(error, "What has an id may be sent again."))
+        return _page(request, 503, about_store(error, "A request with an id can be sent again."))
     if isinstance(error, HoldfastError):
         return _page(request, status_of(error), one_line(str(error)))
     if isinstance(error, TooLarge):
-        return _page(request, 413, "The body is larger than a request may be.")
+        return _page(request, 413, "The body of the request is too large.")
     if isinstance(error, ClientDisconnect):  # nobody reads the response
-        return _page(request, 400, "The connection ended before the body did.")
+        return _page(request, 400, "The connection was closed before the whole body had arrived.")
     logger.exception("request %s failed", request.scope.get("holdfast.request"), exc_info=error)
-    return _page(request, 500, "Something went wrong here; the log of the application has more.")
+    return _page(request, 500, "Internal error; see the log of the application.")
 
 
 def _page(request: Request, status: int, sentence: str) -> Response:
@@ -79,7 +79,7 @@ def _page(request: Request, status: int, sentence: str) -> Response:
     if wants_json(request.scope):
         return problem(request.scope, status, sentence)
     if ctx is None:  # it is not known who asks
-        return front_page(request.scope, status, "This did not work", sentence)
+        return front_page(request.scope, status, "Request failed", sentence)
     if "hx-request" in request.headers:  # what is swapped in are messages and regions, never a page in a page
         message = Done(text=sentence, changed=0)
         return HTMLResponse(ctx.site.pages.page("toast.html", ctx, message, kind="failed"), status)

@@ -156,11 +156,11 @@ class Faces:
 
     def _refuse_role(self, ctx: Context, role: Role) -> Response:
         if ctx.read_only:
-            raise HTTPException(403, "This application is read only.")
+            raise HTTPException(403, "This application is read-only.")
         if ctx.user.role not in RANKS or ctx.user.is_limited:
-            sentence = f"{ctx.user.name!r:.100} is limited, and pages show everything: it may use the gateway and the topic endpoints."
+            sentence = f"{ctx.user.name!r:.100} is limited to some queues or topics, and pages show all of them: use the gateway or the topic endpoints."
             raise HTTPException(403, sentence)
-        raise HTTPException(403, f"This needs the role {role}; {ctx.user.name!r:.100} is a {ctx.user.role}.")
+        raise HTTPException(403, f"This requires the role {role}; {ctx.user.name!r:.100} has the role {ctx.user.role}.")
 
     # Pages and their twins.
 
@@ -288,7 +288,7 @@ class Faces:
         text = await ctx.request.body()
         kind = ctx.request.headers.get("content-type", "").partition(";")[0].strip()
         if text and kind != "application/json":
-            raise HTTPException(415, "The body has to be JSON, with Content-Type: application/json.")
+            raise HTTPException(415, "The body must be JSON, with Content-Type: application/json.")
         body = from_json(action.body, text)
         body = body if body.confirm else msgspec.structs.replace(body, confirm="api")
         await _match(ctx, action, body)
@@ -348,7 +348,7 @@ async def _match(ctx: Context, action: ActionRoute, body: Body) -> None:
     found = await action.tagged(ctx, body)
     tags = [one.strip().removeprefix("W/").strip('"') for one in wanted.split(",")]
     if "*" not in tags and found.tag not in tags:
-        sentence = f"This was changed meanwhile: its ETag is {found.tag} now. Nothing was changed."
+        sentence = f"This has changed since you read it: its ETag is now {found.tag}. Nothing was changed."
         raise HTTPException(412, sentence, {"ETag": f'"{found.tag}"'})
     ctx.matched = found.value
 

@@ -41,11 +41,13 @@ def shown(text: object) -> str:
 
 
 _UNIT: Final = re.compile(r"(?<=\d) (?=(?:ms|s|min|h|d|kB|MB|jobs?|of)\b)")
+_THOUSANDS: Final = re.compile(r"(?<!\S)\(?\d{1,3}(,\d{3})+(?=[\s.;:)]|$)")
 
 
 def sentence(text: object) -> str:
-    """Return a sentence of ours for display, in which no line ends between a number and its unit."""
-    return _UNIT.sub("\u00a0", shown(text))
+    """Return a sentence of ours for display: no line ends between a number and its unit, thousands have thin spaces."""
+    with_thin = _THOUSANDS.sub(lambda found: found[0].replace(",", THIN), shown(text))
+    return _UNIT.sub("\u00a0", with_thin)
 
 
 def verbatim(text: object) -> Markup:

@@ -135,7 +135,7 @@ def refused_by(
     take_forwarded(options, scope, headers)
     if options.hosts and host_of(headers) not in options.hosts:
         return refusal(
-            scope, 403, f"This application is not reached under the host {host_of(headers)!r:.100}."
+            scope, 403, f"This application is not served at the host {host_of(headers)!r:.100}."
         )
     if len(scope.get("query_string", b"")) > _MOST_QUERY:
         return refusal(scope, 414, f"The query of the URL is longer than {_MOST_QUERY} characters.")
@@ -150,7 +150,7 @@ def refused_by(
     is_for_programs = part in ("gateway", "topics") or part not in options.parts  # nothing is there
     is_read = is_foreign_read(options, scope["method"], headers)
     if is_read or is_cross_site(scope["method"], scope["scheme"], headers, is_for_programs):
-        return refusal(scope, 403, "This request came from a page of another site, or does not name its own.")
+        return refusal(scope, 403, "This request came from a page of another site, or does not name its site.")
     return None
 
 
@@ -268,7 +268,7 @@ def about_store(error: TransportError, again: str) -> str:
     """Return what a program may know of a call that did not complete: not where the store is; `again`: how it is repeated."""
     if not error.may_have_happened:
         return "The store does not respond. Nothing was changed."
-    return f"The store did not respond in time, and may have done this or not. {again}"
+    return f"The store did not respond in time, so this may or may not have been done. {again}"
 
 
 class TooLarge(Exception):

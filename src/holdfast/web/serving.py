@@ -104,7 +104,7 @@ class Folder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise HoldfastError(
-                    f"a web server of {self.path} runs already; another one needs an --app-dir of its own"
+                    f"a web server of {self.path} runs already; give another one its own --app-dir"
                 ) from None
             draft = self.path / f".web.json.{os.getpid()}"
             draft.write_text(json.dumps({"pid": os.getpid(), "url": url, "server": server}))

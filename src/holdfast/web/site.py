@@ -287,7 +287,7 @@ class BackgroundOperations:
                     if one.is_orphaned and one.id not in self._tasks and len(self._tasks) < _MOST:
                         await self.resume(console, one.id)
             except HoldfastError as error:
-                logger.debug("operations cannot be looked at: %s", error)
+                logger.debug("operations cannot be read: %s", error)
             await asyncio.sleep(_LOOK)
 
 
@@ -355,11 +355,11 @@ class Searches:
         )  # an action is no search to replace
         page = (user, named[:_LONGEST])
         if page[1] and page in self._of_pages:
-            self._of_pages[page].end(409, "A newer search of this page took its place.")
+            self._of_pages[page].end(409, "A newer search of this page replaced this one.")
         line = self._lines.setdefault(user, _Line())
         if line.count > IN_LINE:
             sentence = (
-                f"A search is at work and {IN_LINE} are in line already; try again when they have ended."
+                f"A search is running and {IN_LINE} are waiting already; try again when they have ended."
             )
             raise HTTPException(429, sentence, {"Retry-After": "1"})
         search = _Search(line)

@@ -194,10 +194,10 @@ def _topic_of(request: Request, endpoint: Endpoint) -> str:
 
 def _check_rights(endpoint: Endpoint, topic: str, user: User, options: Options) -> None:
     if options.read_only and endpoint.method != "GET":
-        raise HTTPException(403, "This application is read only.")
+        raise HTTPException(403, "This application is read-only.")
     name = one_line(user.name)[:100]
     if not user.may_call(endpoint.verb):
-        raise HTTPException(403, f"{name!r} is a {user.role}, which may not use /{endpoint.name}.")
+        raise HTTPException(403, f"{name!r} has the role {user.role}, which may not use /{endpoint.name}.")
     if not user.may_use_topic(topic):
         raise HTTPException(403, f"{name!r} may not use the topic {one_line(topic)!r:.220}.")
 
@@ -212,7 +212,7 @@ async def _fields(request: Request) -> Fields:
         return Fields(_json(body))
     if kind == _FORM:
         return Fields(_form(body))
-    raise HTTPException(415, f"The body has to be {_JSON} or {_FORM}, not {one_line(kind)[:80]}.")
+    raise HTTPException(415, f"The body must be {_JSON} or {_FORM}, not {one_line(kind)[:80]}.")
 
 
 def _json(body: bytes) -> Mapping[str, object]:

@@ -54,7 +54,7 @@ class Overview(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         """The most urgent finding in words, and how many others there are."""
         if not self.attention:
-            return "Nothing needs you." if self.queue_count else "There are no queues yet."
+            return "Nothing needs attention." if self.queue_count else "There are no queues yet."
         first = self.attention[0]
         more = self.finding_count - first.count
         others = f" {counted(more, 'more finding')}." if more else ""

@@ -118,7 +118,7 @@ def planned(ask: Planner, query: Filter, states: Sequence[str] = STATES) -> Plan
     """
     jids = query.required("jid")
     if jids is not None and not any("*" in jid for jid in jids):
-        return SearchPlan((), f"{counted(len(jids), 'job', comma=',')} by jid", _possible(jids))
+        return SearchPlan((), f"{counted(len(jids), 'job')} by jid", _possible(jids))
     tags = query.required("tag")
     if tags is not None and not any("*" in tag for tag in tags):
         return (yield from _sized(ask, "tagged", _possible(tags), "by tag"))
@@ -145,7 +145,7 @@ def _sized(ask: Planner, set: str, names: Sequence[str], how: str) -> Plan[Searc
         page = yield from ask(Scan(set, name, None, 0))
         sources.append(Source(set, name, page.size))
     total = sum(source.size for source in sources)
-    return SearchPlan(tuple(sources), f"{counted(total, 'job', comma=',')} {how}")
+    return SearchPlan(tuple(sources), f"{counted(total, 'job')} {how}")
 
 
 def _of_groups(ask: Planner, groups: Sequence[str]) -> Plan[SearchPlan]:
@@ -153,7 +153,7 @@ def _of_groups(ask: Planner, groups: Sequence[str]) -> Plan[SearchPlan]:
     chosen = yield from _allowed(groups, list(known))
     sources = tuple(Source("group", name, known[name]) for name in sorted(chosen))
     total = sum(source.size for source in sources)
-    index = f"{counted(total, 'failed job', comma=',')} of {counted(len(sources), 'group', comma=',')}"
+    index = f"{counted(total, 'failed job')} of {counted(len(sources), 'group')}"
     return SearchPlan(sources, index, kinds=("group",))
 
 
@@ -195,8 +195,8 @@ def _sentence(sources: Sequence[Source], states: Sequence[str], is_by_queue: boo
     total = sum(source.size for source in sources)
     queues = len({source.name for source in sources if source.name})
     which = "any state" if len(states) == len(STATES) else "state " + " or ".join(states)
-    where = f" in {counted(queues, 'queue', comma=',')}" if is_by_queue or queues else ""
-    return f"{counted(total, 'job', comma=',')} in {which}{where}"
+    where = f" in {counted(queues, 'queue')}" if is_by_queue or queues else ""
+    return f"{counted(total, 'job')} in {which}{where}"
 
 
 class Position(msgspec.Struct, frozen=True, gc=False):

@@ -37,8 +37,8 @@ from holdfast.web.users import User
 _REF: Final = "#/components/schemas/{name}"
 _RESULT_REF: Final = "#/components/schemas/Result.{name}"
 _INFO: Final = (
-    "Holdfast's verbs for programs in any language: a JSON object in, an object with `result` out. Times are seconds since 1970, "
-    "lengths are seconds. Data and results of jobs are any JSON values, stored as they are written."
+    "Holdfast's verbs for programs in any language: a JSON object in, an object with `result` out. Times are in seconds since 1970, "
+    "durations in seconds. Data and results of jobs are any JSON values, stored as they are written."
 )
 _ERRORS: Final[Mapping[str, str]] = {
     "400": "The request is malformed; the title names the field.",
@@ -48,9 +48,9 @@ _ERRORS: Final[Mapping[str, str]] = {
     "409": "Refused: the lease is lost, or the state of a thing does not allow this.",
     "413": "The body, or the data of a job, is too large.",
     "415": "The body is not JSON.",
-    "422": "Another request was sent with this Idempotency-Key.",
-    "429": "A limit is met; try again after the seconds in Retry-After.",
-    "503": "The store does not respond, or is full; try again after the seconds in Retry-After.",
+    "422": "A different request was sent with this Idempotency-Key.",
+    "429": "A limit is reached; retry after the number of seconds in Retry-After.",
+    "503": "The store does not respond, or is full; retry after the number of seconds in Retry-After.",
 }
 _AGAIN: Final = ("429", "503")
 _PROBLEM: Final[Schema] = {
@@ -215,7 +215,7 @@ class Gateway:
         body = await _body(receive)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" and (body or kind):
-            raise Problem(415, "not-json", "The body has to be JSON, with Content-Type: application/json.")
+            raise Problem(415, "not-json", "The body must be JSON, with Content-Type: application/json.")
         call = GatewayCall(verb, user, client, verb.read(body or b"{}"), checked_key(headers.get(_KEY)))
         if getattr(call.request, "wait", 0):
             result = await self._unless_gone(call, receive)
@@ -251,15 +251,15 @@ class Gateway:
         if found is None:
             raise Problem(404, "unknown-verb", _unknown(name, tuple(self._verbs)))
         if scope["method"] != "POST":
-            raise Problem(405, "method-not-allowed", "A verb is called by POST.", Allow="POST")
+            raise Problem(405, "method-not-allowed", "Call a verb with POST.", Allow="POST")
         return found
 
     def _check_rights(self, verb: Verb, user: User) -> None:
         if self._options.read_only and not verb.reads and verb.name != "info":
-            raise Problem(403, "forbidden", "This application is read only.")
+            raise Problem(403, "forbidden", "This application is read-only.")
         if not all(user.may_call(function) for function in verb.functions):
             name = one_line(user.name)[:100]
-            raise Problem(403, "forbidden", f"{name!r} is a {user.role}, which may not call {verb.name}.")
+            raise Problem(403, "forbidden", f"{name!r} has the role {user.role}, which may not call {verb.name}.")
 
     def limit_waits(self, most: int) -> None:
         """Let fewer requests wait at once than there may be otherwise."""
@@ -301,7 +301,7 @@ async def _body(receive: Receive) -> bytes:
     while more:
         message = await receive()
         if message["type"] != "http.request":
-            raise Problem(400, "bad-request", "The connection ended before the body did.")
+            raise Problem(400, "bad-request", "The connection was closed before the whole body had arrived.")
         part: bytes = message.get("body", b"")
         parts.append(part)
         size, more = size + len(part), message.get("more_body", False)

@@ -41,7 +41,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "tick": "the store and the web UI do this by themselves",
     "watch": "what it publishes does not come over HTTP",
     "worker_answer": "what it publishes does not come over HTTP",
-    "worker_ask": "the answer does not come over HTTP",
+    "worker_ask": "the reply does not come over HTTP",
 }
 """Verbs of the core that are no verbs of the gateway, and why."""
 

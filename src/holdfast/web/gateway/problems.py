@@ -64,7 +64,7 @@ def response_to(scope: Scope, error: Exception) -> Response:
     if not isinstance(error, HoldfastError):
         logger.exception("request %s failed", scope.get("holdfast.request"), exc_info=error)
         return _response(
-            scope, 500, "error", "Something went wrong here; the log of the application has more.", {}
+            scope, 500, "error", "Internal error; see the log of the application.", {}
         )
     status, kind = _kind_of(error)
     code = error.code if isinstance(error, Refused) else ""

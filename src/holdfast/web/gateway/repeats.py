@@ -56,7 +56,7 @@ class Seen:
 
 def reused() -> Problem:
     """Return the refusal of a request under the key of another one."""
-    sentence = f"Another request was sent with this {HEADER}. Nothing was done: a repeat has to be the same, another request needs a key of its own."
+    sentence = f"A different request was sent with this {HEADER}. Nothing was done: repeat the same request, or use a new key."
     return Problem(422, "key-reused", sentence)
 
 

@@ -109,7 +109,7 @@ class Verb(msgspec.Struct, frozen=True):
             outer = kind.__struct_fields__
             name = one_line(unknown[1])[:100]
             if unknown[2] and kind is self.batch and name in outer:
-                return UsageError(f"{self.name}: {name!r} stands beside jobs, for all of them")
+                return UsageError(f"{self.name}: {name!r} belongs beside jobs, and applies to all of them")
             known = outer if not unknown[2] else tuple(_all_fields(kind))
             return UsageError(f"{self.name} has no field {name!r}; {nearest(name, known)}")
         if placed:

@@ -21,6 +21,7 @@ from holdfast.commands.outcomes import Release
 from holdfast.errors import ConnectionLost, HoldfastError
 from holdfast.logs import logger
 from holdfast.models import JobFacts
+from holdfast.text import counted
 from holdfast.web.live import cancelled
 from holdfast.worker.session import longer
 
@@ -342,7 +343,8 @@ class WaitingPops:
         try:
             await self._client.run(Release(leases, "preempted", "the client disconnected"))
         except HoldfastError as error:
-            logger.warning("%d jobs could not be given back; their leases will end: %s", len(leases), error)
+            what = counted(len(leases), "job")
+            logger.warning("%s could not be released, and will be requeued when leases end: %s", what, error)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

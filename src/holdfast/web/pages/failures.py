@@ -19,7 +19,7 @@ from holdfast.console.read.job_queries import Shared
 from holdfast.console.search.filter_values import Exact
 from holdfast.console.search.search import SearchPage
 from holdfast.errors import OperationNotFound, Refused, UnknownName
-from holdfast.text import name_or_count
+from holdfast.text import counted, name_or_count
 from holdfast.web.context import Context
 from holdfast.web.pages.job_actions import Change, change
 from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal, View
@@ -247,7 +247,7 @@ async def unmute(ctx: Context, body: Named) -> Done:
     """Let the overview show failure groups again."""
     names = [name for name in body.name if await ctx.console.unsnooze(GROUP, name)]
     text = (
-        f"{name_or_count('Group', names)} not muted any more." if names else "Nothing to change: not muted."
+        f"{name_or_count('Group', names)} unmuted." if names else "Nothing to change: not muted."
     )
     return Done(text=text, changed=len(names), keys=("failed",))
 
@@ -291,14 +291,14 @@ async def edit(ctx: Context, body: Edit) -> Done | Question:
     if not body.confirm:
         dry = await ctx.console.dry_run(spec)
         return Question(
-            title=f"Change the data of {dry.matched - dry.refused} jobs?",
-            text="Their data are changed by this patch. They stay failed: retry them when that is done.",
-            button=f"Change {dry.matched - dry.refused} jobs",
+            title=f"Change the data of {counted(dry.matched - dry.refused, 'job')}?",
+            text="This patch is applied to the data of each job. The jobs stay failed; retry them afterwards.",
+            button=f"Change {counted(dry.matched - dry.refused, 'job')}",
             details=(body.patch[:500],),
         )
     id = await ctx.site.operations.start(ctx.console, spec)
     return Done(
-        text="The data of the jobs are being changed. Retry them when that is done.",
+        text="Changing the data of the jobs. Retry them when this is done.",
         changed=0,
         operation=id,
         keys=("operations",),

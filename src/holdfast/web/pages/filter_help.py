@@ -64,7 +64,7 @@ VIEWS: Final = (
         template="filter.html",
         load=filter_help,
         query=FilterQuery,
-        summary="What the filter of jobs may say, with names to choose from.",
+        summary="The fields of the filter of jobs, with names to choose from.",
     ),
 )
 ACTIONS: Final[tuple[ActionRoute, ...]] = ()

@@ -570,8 +570,8 @@ def _recipes(ctx: Context, facts: JobFacts) -> tuple[Recipe, ...]:
 def _similar(facts: JobFacts) -> tuple[tuple[str, str], ...]:
     """Return searches for jobs like this one: what they have in common, and the filter."""
     found = [
-        ("Same class", term("klass", facts.klass)),
-        ("Same class, failed", f"state:failed {term('klass', facts.klass)}"),
+        ("Same job type", term("klass", facts.klass)),
+        ("Same job type, failed", f"state:failed {term('klass', facts.klass)}"),
     ]
     if facts.failure:
         found.append(("Same failure group", term("group", facts.failure.group)))

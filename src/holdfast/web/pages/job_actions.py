@@ -16,7 +16,7 @@ from holdfast.console.operations.spec import ACTIONS as JOB_ACTIONS
 from holdfast.console.operations.spec import DELETES as _DELETES
 from holdfast.console.operations.spec import INVERSE, Spec, check_spec
 from holdfast.errors import Refused, UsageError
-from holdfast.text import counted, listed, name_or_count
+from holdfast.text import counted, duration, listed, name_or_count
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, Question, Refusal, Repeal, View
 
@@ -57,7 +57,7 @@ _DONE: Final[Mapping[str, str]] = {
 }
 _ASKED: Final[Mapping[str, tuple[str, str]]] = {
     "move": ("To queue", ""),
-    "delay": ("Start in so many seconds", "60"),
+    "delay": ("Delay in seconds", "60"),
     "priority": ("Priority (higher runs first)", "0"),
     "retries": ("Retries", "5"),
     "tag": ("Tags, separated by commas", ""),
@@ -157,7 +157,7 @@ async def _delete_later(ctx: Context, spec: Spec, what: str) -> Done:
     starts_ms = await ctx.console.now_ms() + round(seconds * 1000)
     id = await ctx.site.operations.start(ctx.console, msgspec.structs.replace(spec, starts_ms=starts_ms))
     return Done(
-        text=f"{what}: {_DONE[spec.action]} in {seconds:g} s.",
+        text=f"{what}: {_DONE[spec.action]} in {duration(seconds)}.",
         changed=0,
         keys=("operations",),
         operation=id,
@@ -170,32 +170,32 @@ def _check_allowed(ctx: Context, action: Action, body: Change, dry: DryRun) -> N
     if dry.matched - dry.refused <= _WORDS_FROM and dry.complete:
         return
     if not ctx.can("admin"):
-        raise HTTPException(403, f"To {action} more than {_WORDS_FROM:,} jobs needs the role admin.")
+        raise HTTPException(403, f"To {action} more than {_WORDS_FROM:,} jobs requires the role admin.")
     if body.confirm not in (action, "api"):
         raise UsageError(f'to {action} more than {_WORDS_FROM:,} jobs, type "{action}"')
 
 
 def _of_dry_run(action: Action, dry: DryRun) -> str:
-    return f"{_counted(dry)} of {dry.matched:,} matching jobs would change ({action})."
+    return f"{_counted(dry, 'job')} of {dry.matched:,} that match would change ({action})."
 
 
-def _counted(dry: DryRun) -> str:
-    return ("" if dry.complete else "at least ") + f"{dry.matched - dry.refused:,}"
+def _counted(dry: DryRun, noun: str) -> str:
+    return ("" if dry.complete else "at least ") + counted(dry.matched - dry.refused, noun)
 
 
 async def _question_of_all(ctx: Context, spec: Spec) -> Question:
     """Return the question before a change of all that match: what it would change, counted by a dry run."""
-    counted = msgspec.structs.replace(spec, value=spec.value or _ANY_VALUE.get(spec.action, ""))
-    dry = ctx.site.mask.within(await ctx.console.dry_run(counted, most=_MOST_LOOKED))
+    asked = msgspec.structs.replace(spec, value=spec.value or _ANY_VALUE.get(spec.action, ""))
+    dry = ctx.site.mask.within(await ctx.console.dry_run(asked, most=_MOST_LOOKED))
     details = [f"{count:,} {state}" for state, count in dry.by_state.most_common()]
     details += [f"{count:,} in queue {queue}" for queue, count in dry.by_queue.most_common(5)]
     if dry.refused:
-        details.append(f"{dry.refused:,} are left alone: their state does not allow it")
+        details.append(f"{dry.refused:,} are left unchanged: their state does not allow it")
     many = dry.matched - dry.refused > _WORDS_FROM or not dry.complete
     question = Question(
-        title=f"{named(spec.action).capitalize()} {_counted(dry)} jobs?",
-        text=f"Filter: {spec.filter}. {dry.looked:,} jobs were looked at ({dry.index}).",
-        button=f"{named(spec.action).capitalize()} {_counted(dry)} jobs",
+        title=f"{named(spec.action).capitalize()} {_counted(dry, 'job')}?",
+        text=f"Filter: {spec.filter}. {counted(dry.looked, 'job')} searched ({dry.index}).",
+        button=f"{named(spec.action).capitalize()} {_counted(dry, 'job')}",
         details=tuple(details),
         examples=tuple(dry.examples),
         word=spec.action if spec.action in _DELETES and many else "",
@@ -211,7 +211,7 @@ async def _question_of_all(ctx: Context, spec: Spec) -> Question:
 async def _with_waiters(ctx: Context, action: Action, question: Question, jids: Sequence[str]) -> Question:
     """Return a question before jobs are deleted with those that wait for them (of no jids: they are too many to look)."""
     seconds = ctx.site.options.undo_seconds
-    undo = f"It can be undone for {seconds:g} s." if seconds else "It cannot be undone."
+    undo = f"It can be undone for {duration(seconds)}." if seconds else "It cannot be undone."
     found = await ctx.console.waiters(*jids) if jids else None
     if found is not None and not found.count:
         return msgspec.structs.replace(question, details=(*question.details, undo))
@@ -220,10 +220,10 @@ async def _with_waiters(ctx: Context, action: Action, question: Question, jids: 
     others = "the job that waits" if found and found.count == 1 else many
     return msgspec.structs.replace(
         question,
-        details=(*question.details, "Jobs that others wait for are left alone, unless those go too.", undo),
+        details=(*question.details, "Jobs that others wait for are left unchanged, unless you include those.", undo),
         choices=((f"{named(action).capitalize()} {others} for them too", "dependents"),),
         examples=ctx.site.mask.within(found.first) if found else question.examples,
-        listed=f"{count} other {'jobs wait' if found.count > 1 else 'job waits'} for them" if found else "",
+        listed=f"{count} other {'job waits' if found.count == 1 else 'jobs wait'} for them" if found else "",
     )
 
 
@@ -268,7 +268,7 @@ async def _change_some(action: Action, ctx: Context, body: Change, jids: Sequenc
                 action=action, filter=term("jid", *jids), who=ctx.user.name, dependents=body.dependents
             )
             check_spec(spec)
-            what = name_or_count("Job", [jid[:9] for jid in jids], comma=",")
+            what = name_or_count("Job", [jid[:9] for jid in jids])
             return await _delete_later(ctx, spec, what)
     before = await _before(action, ctx, jids)
     results = await ctx.console.act(action, *jids, value=body.value, dependents=body.dependents)
@@ -301,8 +301,8 @@ def _sentence(action: Action, changed: list[str], results: list[Any], refused: t
         return f"Nothing to change ({named(action)})."
     if len(results) == 1:
         return f"Job {changed[0][:9]}: {_DONE[action]}."
-    count = f"{len(changed):,}" if len(changed) == len(results) else f"{len(changed):,} of {len(results):,}"
-    return f"{count} jobs: {_DONE[action]}." + (
+    of = "" if len(changed) == len(results) else f"{len(changed):,} of "
+    return f"{of}{counted(len(results), 'job')}: {_DONE[action]}." + (
         f" {len(refused):,} refused: {refused[0].why}" if refused else ""
     )
 

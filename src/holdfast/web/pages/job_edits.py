@@ -9,6 +9,7 @@ from holdfast.console.operations.spec import merged, patch_of
 from holdfast.console.plain import stored
 from holdfast.console.read.job_queries import JobDetail
 from holdfast.errors import Refused, UsageError, WrongState
+from holdfast.text import counted
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, Question, View
 
@@ -45,7 +46,7 @@ async def edit(ctx: Context, body: Edit) -> Done | Question:
         return _question_of_edit(body, ctx.data(data), ctx.site.mask(new))
     changed = await ctx.console.edit(body.jid, new, seen=data)
     again = await _put_again(ctx, body)
-    text = "The data were changed" if changed else "The data stayed as they are"
+    text = "The data was changed" if changed else "The data was not changed"
     return Done(
         text=f"Job {body.jid[:9]}: {text}{again}.",
         changed=int(changed or bool(again)),
@@ -69,11 +70,11 @@ def _new_data(ctx: Context, body: Edit, data: bytes) -> Any:
     if body.patch:
         return merged(stored(data), patch_of(body.patch))
     if ctx.data(data) != stored(data):
-        raise UsageError("parts of these data are masked here: change them by a merge patch")
+        raise UsageError("parts of this data are masked here: change it with a merge patch")
     try:
         return json.loads(body.data)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"data: this is no JSON: {error}") from None
+        raise UsageError(f"data: expected JSON: {error}") from None
 
 
 def _question_of_edit(body: Edit, before: Any, after: Any) -> Question:
@@ -81,7 +82,7 @@ def _question_of_edit(body: Edit, before: Any, after: Any) -> Question:
     then = {"": "", "retry": " and retry it", "move": f" and put it into {queue}"}[body.then]
     return Question(
         title=f"Change the data of this job{then}?",
-        text="The data stay as they are." if before == after else "This is what changes.",
+        text="The data does not change." if before == after else "The data changes like this.",
         button="Save and requeue" if body.then else "Save",
         diff=() if before == after else (before, after),
     )
@@ -97,10 +98,10 @@ class Undepend(Body, frozen=True, kw_only=True):
 async def undepend(ctx: Context, body: Undepend) -> Done:
     """Let a job wait for some jobs no longer."""
     await ctx.console.undepend(body.jid, *body.parent)
-    others = f"{len(body.parent)} jobs" if body.parent else "other jobs"
+    others = counted(len(body.parent), "job") if body.parent else "other jobs"
     named_one = body.parent[0][:9] if len(body.parent) == 1 else others
     return Done(
-        text=f"Job {body.jid[:9]} waits for {named_one} no longer.",
+        text=f"Job {body.jid[:9]} no longer waits for {named_one}.",
         keys=("jobs", "queues", *(f"job:{jid}" for jid in (body.jid, *body.parent))),
     )
 
@@ -121,7 +122,7 @@ async def reveal(ctx: Context, body: Reveal) -> Done | Question:
     ctx.site.hub.changed("audit")
     return Question(
         title=f"The {body.part} of job {body.jid[:9]}",
-        text="Parts of this are masked elsewhere. The audit log has a line that you saw it.",
+        text="Parts of this are masked elsewhere. The audit log records that you viewed it.",
         values=(value,),
     )
 

@@ -34,7 +34,7 @@ def state_of(one: Operation, now_ms: int) -> tuple[str, str]:
     if one.is_planned(now_ms):
         return "scheduled", "scheduled"
     if one.is_orphaned:
-        return "stalled", "nobody runs it"
+        return "stalled", "program is gone"
     return _COLOURS.get(one.state, "recurring"), one.state
 
 
@@ -65,7 +65,7 @@ async def operations(ctx: Context, query: OperationsQuery) -> OperationsPage:
     """Return a page of operations. The last hundred are kept."""
     ctx.now_ms = await ctx.console.now_ms()
     if not (query.after or "0").isdecimal() or len(query.after) > 6:
-        raise UsageError(f"after: expected what the page before returned, got {query.after!r:.80}")
+        raise UsageError(f"after: expected the cursor that the page before returned, got {query.after!r:.80}")
     first, size = int(query.after or 0), min(query.limit, _MOST)
     found = await ctx.console.operations(offset=first, limit=size)
     more = str(first + size) if len(found) == size else ""
@@ -130,7 +130,7 @@ async def stop(ctx: Context, body: OneOperation) -> Done:
         "Operation stopped; it can be resumed." if was_running else f"Nothing to stop: it is {before.state}."
     )
     if was_running and before.spec.starts_ms and not before.looked:
-        text = "Undone: nothing was changed."
+        text = "Undone before any job was changed."
     return Done(text=text, changed=int(was_running), keys=_keys(body.id), operation=body.id)
 
 

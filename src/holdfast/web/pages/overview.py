@@ -18,7 +18,7 @@ from holdfast.console.read.queue_figures import MOST, QueueFigures
 from holdfast.console.search.filter_values import Exact
 from holdfast.models import Sample
 from holdfast.settings import MAX_BATCH
-from holdfast.text import narrow_duration
+from holdfast.text import counted, narrow_duration
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, Repeal, View
 
@@ -148,7 +148,7 @@ def _sentence(found: Overview, steps: ChartSteps) -> str:
     quiet = next((at for at, value in enumerate(reversed(popped)) if value > 0), len(popped))
     minutes = quiet * steps.step_seconds // 60
     if found.totals["waiting"] and not found.totals["running"] and minutes >= _QUIET:
-        return f"Nothing has started for {minutes} minutes."
+        return f"No job has started for {counted(minutes, 'minute')}."
     return found.sentence
 
 
@@ -213,7 +213,7 @@ async def snooze(ctx: Context, body: Snooze) -> Done:
     made = await ctx.console.snooze(body.about, body.subject, seconds=body.seconds)
     what = body.subject or "They"
     until = (
-        f"for {narrow_duration(body.seconds)}, or until there is much more of it"
+        f"for {narrow_duration(body.seconds)}, or until it grows much larger"
         if made.until_ms
         else "until it grows"
     )
@@ -239,9 +239,9 @@ VIEWS: Final = (
 )
 ACTIONS: Final = (
     ActionRoute(
-        noun="attention", verb="snooze", body=Snooze, run=snooze, summary="Snooze what needs attention."
+        noun="attention", verb="snooze", body=Snooze, run=snooze, summary="Snooze findings."
     ),
     ActionRoute(
-        noun="attention", verb="unsnooze", body=Findings, run=unsnooze, summary="Show again what was snoozed."
+        noun="attention", verb="unsnooze", body=Findings, run=unsnooze, summary="Show snoozed findings again."
     ),
 )

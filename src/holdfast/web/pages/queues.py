@@ -71,7 +71,7 @@ async def resume(ctx: Context, body: NamedQueues) -> Done:
     names = await _known(ctx, body)
     count = await ctx.console.resume(*names)
     if not count:
-        return _done(f"{name_or_count('Queue', names)}: not paused.", names, count, None)
+        return _done(f"{name_or_count('Queue', names)}: nothing to change, not paused.", names, count, None)
     return _done(
         f"{name_or_count('Queue', names)} resumed.", names, count, Repeal("queues", "pause", {"name": names})
     )
@@ -87,7 +87,7 @@ async def forget(ctx: Context, body: ForgetQueues) -> Done | Question:
     if not body.confirm:
         return Question(
             title=f"Forget {name_or_count('queue', names)}?",
-            text="Its settings and statistics are deleted. A queue with jobs, also failed ones, is refused.",
+            text="Its settings and statistics are deleted. A queue that has jobs, including failed ones, is refused.",
             button="Forget",
         )
     for name in names:

@@ -323,7 +323,7 @@ def _data_of(given: object) -> object:
     try:
         return msgspec.json.decode(given.encode())
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise UsageError(f"data: this is no JSON: {error}") from None
+        raise UsageError(f"data: expected JSON: {error}") from None
 
 
 class AddRecurring(Body, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from holdfast.console.configuration import version_of
 from holdfast.console.read.queries import Page, Throttle
 from holdfast.console.read.throttle_list import ThrottleDetail
 from holdfast.errors import UsageError, WrongState
-from holdfast.text import counted
+from holdfast.text import counted, duration
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, Repeal, TagsBody, View
 
@@ -104,13 +104,13 @@ class Limit(Body, frozen=True, kw_only=True):
 async def set_limit(ctx: Context, body: Limit) -> Done:
     """Set how many jobs of a throttle run at once."""
     if body.maximum is None and not body.seconds:
-        raise UsageError("expected a maximum, or for how many seconds the limit applies")
+        raise UsageError("expected a maximum, or the seconds after which the limit ends")
     before: ThrottleFacts = ctx.matched or await ctx.console.throttle_facts(body.id)
     seen = before.maximum if ctx.matched and body.seen is None else body.seen
     await ctx.console.set_throttle(body.id, body.maximum, body.seconds, seen=seen)
     maximum = before.maximum if body.maximum is None else body.maximum
     text = f"{_shown(body.id)}: {f'at most {maximum} at once' if maximum else 'no limit'}"
-    text += f", for {body.seconds:g} s." if body.seconds else "."
+    text += f", for {duration(body.seconds)}." if body.seconds else "."
     return _done(text, body.id, True, undo=None if body.seconds else _repeal(body.id, before))
 
 

@@ -8,7 +8,7 @@ import msgspec
 from holdfast.commands.topics import Message, TopicCounts
 from holdfast.console.read.queries import Page
 from holdfast.errors import Refused, UnknownName
-from holdfast.text import one_line
+from holdfast.text import counted, duration, one_line
 from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, View
 
@@ -112,7 +112,7 @@ async def put(ctx: Context, body: Put) -> Done:
     id = body.id.strip() or secrets.token_hex(_ID_BYTES)
     if not await ctx.console.put_message(body.topic, id, body.body, body.delay):
         raise Refused(f'the topic "{body.topic:.200}" has a message "{id:.200}" already; choose another id')
-    return _done(f"Message {id} is ready in {body.delay:g} s.", body.topic, 1, result={"id": id})
+    return _done(f"Message {id} is ready in {duration(body.delay)}.", body.topic, 1, result={"id": id})
 
 
 class Messages(Body, frozen=True, kw_only=True):
@@ -143,7 +143,7 @@ async def deliver(ctx: Context, body: Messages) -> Done:
 async def postpone(ctx: Context, body: Delayed) -> Done:
     """Make queued messages ready in so many seconds from now."""
     moved = await ctx.console.reschedule_messages(body.topic, *body.id, delay=body.delay)
-    return _counted(f"ready in {body.delay:g} s", body, moved, "it is not queued")
+    return _counted(f"ready in {duration(body.delay)}", body, moved, "it is not queued")
 
 
 async def give_back(ctx: Context, body: Delayed) -> Done:
@@ -160,7 +160,7 @@ def _counted(what: str, body: Messages, changed: list[bool], why: str) -> Done:
     text = (
         f"Message {body.id[0]} is {what}."
         if len(body.id) == 1
-        else f"{count} of {len(body.id)} messages are {what}."
+        else f"{count:,} of {counted(len(body.id), 'message')}: {what}."
     )
     return _done(text, body.topic, count)
 

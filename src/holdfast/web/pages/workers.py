@@ -222,7 +222,7 @@ async def forget(ctx: Context, body: Workers) -> Done | Question:
     if alive and not body.confirm:
         return Question(
             title="Forget workers that are alive?",
-            text=f"{name_or_count('Worker', alive)} sent a heartbeat within the last half minute: with the next one it is listed again.",
+            text=f"{name_or_count('Worker', alive)} sent a heartbeat within the last half minute, and is listed again at the next one.",
             button="Forget",
         )
     count = await ctx.console.forget_workers(*names)

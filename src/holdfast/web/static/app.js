@@ -371,7 +371,7 @@ async function renewForms() {
 
 document.addEventListener("htmx:error", (event) => {
   if (event.detail?.ctx?.sourceElement?.dataset?.keys) return; // a region loads by itself, and the state of the connection is shown
-  toast("The server did not respond. Nothing may have changed; try again.", "failed");
+  toast("The server did not respond. The change may not have been made; check, then try again.", "failed");
 });
 
 // Selection.
@@ -517,7 +517,7 @@ async function copy(button) {
     else copyByCommand(text);
     toast("Copied.");
   } catch {
-    toast("The browser does not allow copying here.", "failed");
+    toast("The browser does not allow copying on this page.", "failed");
   }
 }
 

@@ -119,12 +119,12 @@ export function start({ $, $$, page, app, choices, element, icon, home, openDial
     const views = choices.list("views");
     const kept = views.filter((one) => one.q !== q);
     const keep = (list) => (choices.set("views", JSON.stringify(list)), showViews());
-    if (kept.length < views.length) return void (keep(kept), toast("The view is removed."));
+    if (kept.length < views.length) return void (keep(kept), toast("View removed."));
     const name = element("input", { name: "name", maxlength: "40", required: "" });
     name.value = q.slice(0, 40);
     const no = element("button", { type: "button", class: "btn", "data-close": "" }, "Close");
     const acts = element("div", { class: "acts" }, no, element("button", { class: "btn main" }, "Save"));
-    const form = element("form", {}, element("h2", { id: "dialog-title" }, "Save this filter as a view"), element("label", { class: "field" }, "Name", name), element("p", {}, "It is kept by this browser, and shown in the navigation."), acts);
+    const form = element("form", {}, element("h2", { id: "dialog-title" }, "Save this filter as a view"), element("label", { class: "field" }, "Name", name), element("p", {}, "This browser keeps it, and shows it in the navigation."), acts);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       keep([...kept, { name: name.value.trim() || q, q }]);
