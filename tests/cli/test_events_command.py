@@ -211,7 +211,7 @@ def test_a_user_who_may_only_read_follows_tracked_jobs() -> None:
         refused = holdfast("events", *where)
         assert refused.returncode == 1
         assert "watch: the user of this URL lacks rights" in refused.stderr
-        assert "`holdfast events --tracked` needs no right to write" in refused.stderr
+        assert "`holdfast events --tracked` does not require the right to write" in refused.stderr
         command = [
             sys.executable,
             "-m",

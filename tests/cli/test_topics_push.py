@@ -452,7 +452,7 @@ def test_an_outage_of_the_store_is_survived_and_loses_no_message(namespace: str,
             until(lambda turn=turn: len(receiver.deliveries) > 150 * turn, "some are delivered")  # type: ignore[misc]
             store.kill()
             until(
-                lambda turn=turn: pusher.log.count("the store is not available") == turn,  # type: ignore[misc]
+                lambda turn=turn: pusher.log.count("the store is unavailable") == turn,  # type: ignore[misc]
                 "it is noticed",
             )
             store.restart()

@@ -61,9 +61,9 @@ def test_an_outage_is_said_once_by_all_who_notice(caplog: pytest.LogCaptureFixtu
     users[0].pause(ConnectionLost("gone again"))
     said = [record.getMessage().partition(",")[0] for record in caplog.records]
     assert said == [
-        "the store cannot be worked with",
+        "the store is unavailable",
         "the store is available again",
-        "the store cannot be worked with",
+        "the store is unavailable",
     ]
 
 

@@ -257,7 +257,7 @@ def test_a_long_outage_is_logged_once(caplog):
     shard, _, runner = scripted(CUT, deadline=5.0)
     with caplog.at_level("WARNING", "holdfast"), pytest.raises(ConnectionLost):
         runner.run(exchange(shard, CountQueues()))
-    assert caplog.text.count("the store is not available (cut off); trying again") == 1
+    assert caplog.text.count("the store is unavailable, trying again: cut off") == 1
 
 
 def test_a_call_torn_by_a_moving_slot_may_have_happened():

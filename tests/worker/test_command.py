@@ -125,7 +125,7 @@ def test_code_is_found_on_path_and_by_import_and_by_prefix_only(shop):
 @pytest.mark.full
 def test_a_worker_waits_for_a_store_that_is_not_there_yet(shop, tmp_path):
     worker = shop.start("process", url=f"unix://{tmp_path}/nothing")
-    until(lambda: "cannot be reached yet" in worker.said(), "it says so")
+    until(lambda: "the store is unavailable" in worker.said(), "it says so")
     until(lambda: "started as process" in worker.said(), "it goes on")
     worker.signal(signal.SIGTERM)
     assert worker.wait() == 0

@@ -97,7 +97,7 @@ def test_a_source_in_the_background_is_loaded_at_once_and_again_and_survives_err
     until(lambda: next(iter(background)) > seen, "it got over them")
     background.stop()
     assert not thread.is_alive()
-    assert len([record for record in caplog.records if "cannot be had" in record.message]) == 1
+    assert len([record for record in caplog.records if "cannot be looked up" in record.message]) == 1
 
 
 @pytest.mark.full

@@ -236,7 +236,7 @@ def test_jobs_that_raise_are_begun_anew(shop, caplog):
         assert not thread.is_alive()
     assert handle.result(0) == 3
     assert worker.tries == 2
-    assert "finding the queues of this worker failed" in caplog.text
+    assert "the queues of this worker cannot be looked up" in caplog.text
 
 
 @pytest.mark.full

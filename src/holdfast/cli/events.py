@@ -26,6 +26,7 @@ from holdfast.errors import HoldfastError, StoreUnsupported, TransportError
 from holdfast.models import Counts, JobFacts
 from holdfast.text import counted, one_line
 from holdfast.wire.exchange import exchange
+from holdfast.wire.outage import UNAVAILABLE
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
 
@@ -288,7 +289,7 @@ class Following:
     def _show(self, changes: list[tuple[float, Change]], count: int | None) -> None:
         missed, self._missed = self._missed, 0
         if missed:
-            click.echo(f"{counted(missed, 'change')} came too fast and are not shown", err=True)
+            click.echo(f"{counted(missed, 'change')} not shown, because they came too fast", err=True)
         if not changes:
             return
         lines = self._try(
@@ -308,7 +309,7 @@ class Following:
                 done = self._try(lambda: self._client.runner.run(watch(self._client.shard)))
             except StoreUnsupported as error:
                 raise HoldfastError(
-                    f"{error}; `holdfast events --tracked` needs no right to write"
+                    f"{error}; `holdfast events --tracked` does not require the right to write"
                 ) from error
             if done is None:
                 self._watch_again = monotonic() + 1.0
@@ -319,11 +320,11 @@ class Following:
             result = call()
         except TransportError as error:
             if not self._is_out:
-                echo_text(f"{error}; trying again", err=True)
+                echo_text(UNAVAILABLE % error, err=True)
             self._is_out = True
             return None
         if self._is_out:
-            click.echo("the store responds again; what happened meanwhile is not shown", err=True)
+            click.echo("the store is available again; events published meanwhile are not shown", err=True)
         self._is_out = False
         return result
 

@@ -25,7 +25,7 @@ from holdfast.console.plain import plain
 from holdfast.console.read.charts import short
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.settings import check_host
-from holdfast.text import counted, one_line
+from holdfast.text import counted, duration, one_line
 
 STATES: Final = ("waiting", "running", "stalled", "throttled", "scheduled", "depends", "recurring")
 SAMPLES: Final = ("run", "wait")
@@ -158,7 +158,7 @@ def emit(client: Client, target: Statsd, interval: float, count: int, as_json: b
         while True:
             before, trouble = trouble, _emit_once(client, target, as_json)
             if trouble and trouble != before:
-                echo_text(f"{trouble}; tried again every {interval:g} s", err=True)
+                echo_text(f"{trouble}; trying again every {duration(interval)}", err=True)
             done += 1
             if done == count:
                 break

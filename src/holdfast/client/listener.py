@@ -19,7 +19,7 @@ from holdfast.client.opening import StoreSource, source_of
 from holdfast.code.steps import Coro
 from holdfast.errors import ConnectionLost, HoldfastError, UsageError
 from holdfast.settings import check_list, check_text, check_timeout
-from holdfast.wire.outage import ReconnectGate
+from holdfast.wire.outage import ReconnectGate, log_outage, log_recovery
 from holdfast.wire.repeat import RetryTimer
 from holdfast.wire.waiting import receive_unless
 
@@ -61,8 +61,9 @@ class _Retries:
     def active(self) -> None:
         """Note that the subscription is active."""
         if self._is_out:
-            level = logging.WARNING if self._gate.report_recovery() else logging.INFO
-            log.log(level, "the subscription works again; what was published meanwhile is lost")
+            level = logging.WARNING if self._gate.is_reported else logging.INFO
+            log_recovery(self._gate)
+            log.log(level, "the subscription is active again; events published meanwhile are lost")
         self._gives_up = self._is_out = False
         self._patience = RetryTimer(inf, monotonic)
 
@@ -72,8 +73,7 @@ class _Retries:
         if pause is None or (self._gives_up and not isinstance(error, ConnectionLost)):
             raise error
         if not self._gives_up and not self._is_out:
-            if self._gate.report_outage():
-                log.warning("the subscription was lost (%s); trying again", error)
+            log_outage(self._gate, error)
             self._is_out = True
         return pause
 

@@ -44,10 +44,14 @@ _UNIT: Final = re.compile(r"(?<=\d) (?=(?:ms|s|min|h|d|kB|MB|jobs?|of)\b)")
 _THOUSANDS: Final = re.compile(r"(?<!\S)\(?\d{1,3}(,\d{3})+(?=[\s.;:)]|$)")
 
 
+def thousands(text: object) -> str:
+    """Return a sentence of ours for display, with thin spaces in place of the commas in its numbers."""
+    return _THOUSANDS.sub(lambda found: found[0].replace(",", THIN), shown(text))
+
+
 def sentence(text: object) -> str:
-    """Return a sentence of ours for display: no line ends between a number and its unit, thousands have thin spaces."""
-    with_thin = _THOUSANDS.sub(lambda found: found[0].replace(",", THIN), shown(text))
-    return _UNIT.sub("\u00a0", with_thin)
+    """Return the same, with no line end between a number and its unit."""
+    return _UNIT.sub("\u00a0", thousands(text))
 
 
 def verbatim(text: object) -> Markup:
@@ -227,6 +231,7 @@ def _is_blank(cell: str) -> bool:
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "sentence": sentence,
+    "thousands": thousands,
     "shown": shown,
     "verbatim": verbatim,
     "digest": digest,

@@ -19,9 +19,10 @@ from holdfast.client.plans import all_counts
 from holdfast.commands.admin import Watch
 from holdfast.commands.views import ListSet
 from holdfast.console.read.queries import all_workers
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, TransportError
 from holdfast.logs import logger
 from holdfast.web.places import AllTaken, Places
+from holdfast.wire.outage import log_outage, log_recovery
 from holdfast.wire.plans import Plan, Planner
 
 if TYPE_CHECKING:
@@ -220,10 +221,14 @@ class Hub:
         try:
             found: dict[str, int] = await run_plan(self._client, counters)
         except HoldfastError as error:
-            if not self.is_away:
-                logger.warning("the live numbers cannot be read: %s", error)
+            if isinstance(error, TransportError):
+                log_outage(self._client.shard.gate, error)
+            elif not self.is_away:
+                logger.warning("the live numbers cannot be read, trying again: %s", error)
             self._note_away(True)
             return
+        if self.is_away:
+            log_recovery(self._client.shard.gate)
         self._note_away(False)
         changed: dict[str, int | None] = {
             name: value for name, value in found.items() if self.counters.get(name) != value
@@ -253,7 +258,7 @@ class Hub:
                     else:
                         self._publish({}, {message["data"]})
         except HoldfastError as error:
-            logger.warning("changes cannot be followed, pages update by their numbers only: %s", error)
+            logger.warning("changes cannot be followed, so pages update only when their numbers change: %s", error)
         finally:
             await cancelled(renewing)
 

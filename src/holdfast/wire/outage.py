@@ -103,6 +103,9 @@ def gate_of(url: str) -> ReconnectGate:
 
 log = logging.getLogger("holdfast")
 
+UNAVAILABLE: Final = "the store is unavailable, trying again: %s"
+"""The line of the log about an outage, with its reason; one wording, wherever the outage is noticed."""
+
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 1.0
 """Seconds between two tries."""
@@ -122,12 +125,11 @@ class Outage:
     def pause(self, error: HoldfastError) -> float:
         """Note a failed call. Returns the seconds to wait before the next one, with jitter."""
         if not isinstance(error, TransportError):
-            # The store is available, and only this call fails.
-            is_new, self._is_refused = not self._is_refused, True
+            if not self._is_refused:
+                log.error("the store refuses a call, trying again: %s", error)
+            self._is_refused = True
         else:
-            is_new = self._gate.report_outage()
-        if is_new:
-            log.error("the store cannot be worked with, trying again: %s", error)
+            log_outage(self._gate, error, logging.ERROR)
         return self.cut_off()
 
     def cut_off(self) -> float:
@@ -144,10 +146,16 @@ class Outage:
             self._is_refused = False
 
 
+def log_outage(gate: ReconnectGate, reason: object, level: int = logging.WARNING) -> None:
+    """Log that the store is unavailable, unless this process has logged that outage."""
+    if gate.report_outage():
+        log.log(level, UNAVAILABLE, reason)
+
+
 def log_recovery(gate: ReconnectGate, was_refused: bool = False) -> None:
     """Log that the store is available again, if an outage was logged and its end was not."""
     seconds = gate.report_recovery()
     if seconds:
         log.warning("the store is available again, after %.1f s", seconds)
     elif was_refused:
-        log.warning("the store is available again")
+        log.warning("the store accepts calls again")

@@ -24,7 +24,7 @@ from holdfast.errors import (
     StoreUnavailable,
     TransportError,
 )
-from holdfast.wire.outage import ReconnectGate
+from holdfast.wire.outage import UNAVAILABLE, ReconnectGate
 from holdfast.wire.plans import Call, ErrorReply, LinkError, Plan, Replies, Step
 
 log = logging.getLogger("holdfast")
@@ -135,7 +135,7 @@ def wait(reason: ErrorReply | LinkError, timer: RetryTimer) -> float:
         raise deadline_error(reason, timer)
     level = logging.WARNING if timer.tries >= 3 and timer.gate.report_outage() else logging.DEBUG
     text = reason.text if isinstance(reason, ErrorReply) else reason
-    log.log(level, "the store is not available (%s); trying again", text)
+    log.log(level, UNAVAILABLE, text)
     return pause
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from holdfast.commands.admin import Info
 from holdfast.commands.leases import Pop
 from holdfast.errors import StoreUnsupported, TransportError
+from holdfast.wire.outage import UNAVAILABLE
 from holdfast.worker.forking.forked import Forking
 from holdfast.worker.greenlets import check_patched, forking_greenlets
 from holdfast.worker.in_process import InProcess
@@ -160,6 +161,6 @@ def _meet(store: StoreChoice, settings: WorkerSettings) -> None:
         client.run(Pop(name, [], 0))
         note_new_queues(client, settings)
     except TransportError as error:
-        log.error("the store cannot be reached yet: %s", error)
+        log.error(UNAVAILABLE, error)
     finally:
         client.close()

@@ -15,6 +15,7 @@ from holdfast.commands.leases import Lease
 from holdfast.errors import LeaseLost, TransportError, UsageError
 from holdfast.logs import TextFormatter
 from holdfast.settings import check_list, default_worker_name, unknown_option
+from holdfast.wire.outage import log_outage
 from holdfast.worker.imported_clients import warn_of_others
 from holdfast.worker.performing.chain import Mixable, own_middleware
 from holdfast.worker.performing.surroundings import Surroundings, make_importable
@@ -306,14 +307,14 @@ class BaseWorker(Mixable):
         try:
             return self.queues
         except TransportError as error:
-            log.error("the queues cannot be looked up, trying again: %s", error)
+            log_outage(self.client.shard.gate, error, logging.ERROR)
             return []
 
     def _popped(self, queue: Queue) -> Job | None:
         try:
             return queue.pop()
         except TransportError as error:
-            log.error("queue %s cannot be asked for jobs, trying again: %s", queue.name, error)
+            log_outage(self.client.shard.gate, error, logging.ERROR)
             return None
 
     def before_run(self) -> None:

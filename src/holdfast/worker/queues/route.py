@@ -19,6 +19,7 @@ from holdfast.models import JobFacts
 from holdfast.settings import MAX_BATCH
 from holdfast.text import listed
 from holdfast.wire.exchange import exchange
+from holdfast.wire.outage import log_outage
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
 from holdfast.worker.queues.reserving import name_of
@@ -202,7 +203,7 @@ class Route:
         self._rank: dict[str, int] = {}
         self._rank_of: tuple[str, ...] = ()
         self._taken: deque[JobFacts] = deque()
-        self._blocked = False
+        self._blocked = ""
         self._has_own_order = False
         self._keys: dict[str, str] = {}
         self._keys_of: tuple[str, ...] | None = None
@@ -242,19 +243,16 @@ class Route:
             elif self._resolver is not None:
                 self._known = tuple(dict.fromkeys(map(name_of, self._resolver.resolve())))
         except TransportError as error:
-            if not self._blocked:
-                log.warning(
-                    "the store cannot be asked for the queues of this worker (%s); trying again", error
-                )
-            self._blocked = True
+            log_outage(self._shard.gate, error)
+            self._blocked = "store"
         except Exception as error:
-            if not self._blocked:
-                log.exception("finding the queues of this worker failed (%s); trying again", error)
-            self._blocked = True
+            if self._blocked != "code":
+                log.exception("the queues of this worker cannot be looked up, trying again: %s", error)
+            self._blocked = "code"
         else:
-            if self._blocked:
-                log.warning("the queues of this worker are found again")
-            self._blocked = False
+            if self._blocked == "code":
+                log.warning("the queues of this worker can be looked up again")
+            self._blocked = ""
 
     def _take(self, source: Source) -> bool:
         """Take a job from a source. Return whether it may have more."""
@@ -315,7 +313,7 @@ class Route:
             known = tuple(reserver.order(names))
         except Exception as error:
             if not self._has_own_order:
-                log.exception("the reserver failed to choose a queue, trying again: %s", error)
+                log.exception("the reserver failed to order the queues, trying again: %s", error)
             self._has_own_order = True
             return names
         self._has_own_order = False

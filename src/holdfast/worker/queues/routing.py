@@ -256,7 +256,7 @@ def with_what_it_held(settings: WorkerSettings, store: StoreChoice) -> WorkerSet
         served = set(settings.queues if resolver is None else resolver.resolve())
         held = resumable(client, settings.name, served.__contains__)
     except TransportError as error:
-        log.warning("no jobs are resumed, they are handed out again when their leases end: %s", error)
+        log.warning("no jobs are resumed: %s; they are handed out again when their leases end", error)
         return settings
     finally:
         client.close()
@@ -293,7 +293,7 @@ def note_new_queues(client: Client, settings: WorkerSettings) -> None:
                 if pattern[0] != "!" and not resolve_queue_names(identifiers, known, [pattern]):
                     log.info('no queue of this store matches "%s" yet', one_line(pattern))
     except HoldfastError as error:
-        log.debug("it is not known which queues are new: %s", error)
+        log.debug("cannot check which queues are new: %s", error)
 
 
 def _near_ones(known: Sequence[str], names: Iterable[str]) -> Iterable[tuple[str, str]]:

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError
+from holdfast.wire.outage import UNAVAILABLE
 
 log = logging.getLogger("holdfast")
 
@@ -42,7 +43,7 @@ class StoreMessages:
         try:
             self._listener.subscribe(*self._channels, within=PATIENCE)
         except HoldfastError as error:
-            log.debug("cannot listen to the store: %s", error)
+            log.debug(UNAVAILABLE, error)
             self.close()
             return -1
         self._open = True
@@ -64,7 +65,7 @@ class StoreMessages:
             while (message := self._listener.receive(0)) is not None:
                 found += _read(message[1])
         except HoldfastError as error:
-            log.debug("the subscription was lost: %s", error)
+            log.debug(UNAVAILABLE, error)
             self.close()
         return found
 
