@@ -109,7 +109,7 @@ def _check_offsets(data: object) -> None:
             offset = one.utcoffset()
             if offset is not None and offset % timedelta(minutes=1):
                 raise UsageError(
-                    f"the offset {offset} of {one!r:.100} has seconds, which JSON cannot write: give it in UTC, as value.astimezone(UTC)"
+                    f"the offset {offset} of {one!r:.100} has seconds, which JSON cannot represent: give it in UTC, as value.astimezone(UTC)"
                 )
         elif isinstance(one, dict):
             pending += (*one, *one.values())

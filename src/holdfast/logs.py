@@ -311,7 +311,7 @@ def _text(thing: object) -> str:
     try:
         return str(thing)
     except Exception:
-        return "(its text cannot be made)"
+        return "(its text is not available)"
 
 
 class FinishedJobs:

@@ -120,9 +120,9 @@ def check_name(what: str, name: object) -> str:
     except UnicodeError:
         raise UsageError(f"{what} {name!r} cannot be written as UTF-8") from None
     if not 1 <= size <= _LONGEST_NAME:
-        raise UsageError(f"{what} must have 1 to {_LONGEST_NAME} bytes, not {size}")
+        raise UsageError(f"{what} must have 1 to {_LONGEST_NAME} bytes, not {size:,}")
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{what} {name!r} holds control characters")
+        raise UsageError(f"{what} {name!r} contains control characters")
     if len(checked_names) < 10_000:
         checked_names.add(name)
     return name
@@ -201,7 +201,7 @@ def check_namespace(name: str) -> str:
     if not _NAMESPACE.fullmatch(name):
         raise UsageError(f"namespace {name!r} must be one word without blanks, colons and braces")
     if name == "ql":
-        raise UsageError("namespace 'ql' belongs to reqless clients, and this release cannot work on it yet")
+        raise UsageError("namespace 'ql' belongs to reqless clients, and this release does not support it yet")
     return name
 
 
@@ -320,7 +320,10 @@ def check_seconds(what: str, value: object, low: float = 0.0, high: float = MAX_
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not is_finite:
         raise UsageError(f"{what} must be a finite number of seconds or a timedelta, not {value!r}")
     if not low <= value <= high:  # whole numbers of any length too
-        raise UsageError(f"{what} must be from {low:g} to {high:g} seconds, not {value!r:.80}")
+        from holdfast.text import bound  # needed only for errors
+
+        least = f"{low:g}" if low > -1_000_000 else bound(low)
+        raise UsageError(f"{what} must be from {least} to {bound(high)}, not {value!r:.80}")
     return value
 
 

@@ -147,6 +147,15 @@ def every(interval_ms: int) -> str:
     return f"every {noun}" if count == 1 else f"every {counted(count, noun)}"
 
 
+def bound(seconds: float) -> str:
+    """Return the bound of a length of time, for errors: `0.5 seconds`, `2,678,400 seconds (31 days)`, `3,162,240,000 seconds (100 years)`."""
+    if abs(seconds) < 1_000_000:
+        return f"{seconds:g} seconds"
+    days = round(seconds / 86_400)
+    words = counted(days, "day") if abs(days) < 1000 else counted(round(days / 365.25), "year")
+    return f"{seconds:,.0f} seconds ({words})"
+
+
 def typed_length(ms: int) -> str:
     """Return milliseconds as people type them, without rounding: `2h`, `1d12h`, `500ms`, `0s`. `parse_length` reads it."""
     rest, parts = ms, ""

@@ -381,7 +381,7 @@ def test_a_slow_store_is_named_within_seconds(tmp_path: Path) -> None:
             admin.config_set("slowlog-log-slower-than", 10_000)
         verdict, text, command = night.finding("slow log")
         assert verdict in ("note", "warn")
-        assert "slow calls of ours in a day; the longest is " in text
+        assert "slow calls of holdfast in a day; the longest is " in text
         assert command.startswith("redis-cli -")
         assert command.endswith("SLOWLOG GET 10")
         with redis.Redis(unix_socket_path=str(store.socket_path)) as admin:

@@ -103,7 +103,7 @@ def test_a_namespace_without_trouble_has_nothing_to_warn_of(
     assert {name: found[name]["verdict"] for name in OF_NAMESPACE} == dict.fromkeys(OF_NAMESPACE, "ok")
     assert found["core"] == {
         "check": "core", "verdict": "ok", "remedy": "",
-        "text": f"Core {shown_core(library().version, library().digest)}, the one of this program.",
+        "text": f"Core {shown_core(library().version, library().digest)}, the same as this program.",
     }  # fmt: skip
     assert found["queues"]["text"] == "1 queue with 1 waiting and 0 leased jobs, 1 worker."
 
@@ -147,11 +147,11 @@ def test_what_is_stuck_is_found_and_named(
     }  # fmt: skip
     for name, text in (
         ("worker versions", "Workers of 2 versions: 0.1.0 (1), 0.2.0 (2)."),
-        ("leases", "Queue slow: 1 lease ended, the first 60 min ago, and no worker took the job again."),
+        ("leases", "Queue slow: 1 lease ended, the first 60 min ago, and no worker has taken the job again."),
         ("silent workers", "Worker "),
         (
             "idle queues",
-            "Queue batch: 1 job waits, the first for 60 min, and no worker takes from this queue.",
+            "Queue batch: 1 job waits, the first for 60 min, and no worker takes jobs from this queue.",
         ),
         ("pauses", "Queue a?b: paused 26 h ago by ada: for now?; 1 job waits."),
         ("throttles", "Throttle smtp: jobs that do not run hold 1 of its 1 slots, such as ghost."),
@@ -199,13 +199,13 @@ def test_failures_and_queues_beyond_the_bounds_are_noted(
         job.fail("group-a" if n else "group-b", "no")
     monkeypatch.setattr(triage, "_MANY_FAILURES", 1)
     found = {one.check: one for one in client.runner.run(examine(client.shard)).findings}
-    text = "Failure group group-a: 2 failed jobs are there until they are retried or cancelled."
+    text = "Failure group group-a: 2 failed jobs, kept until retried or cancelled."
     assert found["failures"].text == text
     assert found["failures"].verdict == "warn"
     monkeypatch.setattr(doctor, "MOST_QUEUES", 0)
     found = {one.check: one for one in client.runner.run(examine(client.shard)).findings}
     assert "only the first 0 queues were checked" in found["queues"].text
-    assert found["leftovers"].text == "Not checked: there are too many queues."
+    assert found["leftovers"].text == "Not checked: too many queues."
 
 
 def test_an_async_client_examines_too(aclient: AsyncClient) -> None:
@@ -269,7 +269,7 @@ def test_slow_calls_of_ours_are_named_without_their_arguments(
         found = findings_of(*place)["slow log"]
         admin.slowlog_reset()
     assert found["verdict"] in ("note", "warn")
-    assert "slow calls of ours in a day; the longest is " in found["text"]
+    assert "slow calls of holdfast in a day; the longest is " in found["text"]
     assert "hunter2" not in found["text"]
 
 

@@ -163,7 +163,7 @@ def test_a_bad_deploy_is_seen_with_its_largest_group_first(night: Night, client:
             client.queues["mail"].put(f"shop.Deploy{kind}", retries=0)
     night.works("--path", str(night.here), "--pool", "thread")
     until(lambda: client.queues["mail"].counts["failed"] == 87, "all have failed", 60.0)
-    both_say(night, web, "mail-KeyError: 40 jobs failed in this hour, 0 an hour before; 40 are there")
+    both_say(night, web, "mail-KeyError: 40 jobs failed in this hour, 0 an hour before; 40 in the group")
     assert "3 in 3 groups" not in night.finding("failures")[1]
     assert night.finding("failures")[2].endswith("mail-KeyError")
     assert "no template 'spring'" in web.page("/failed/mail-KeyError")
@@ -197,9 +197,9 @@ def test_of_four_queues_that_grow_each_has_its_own_cause(
         both_say(
             night,
             web,
-            "mail: 1 job waits, the first for 70 s, and no worker takes from this queue; worker crew-0 has been silent for 70 s, since",
-            "1 job waits, the first for 70 s, and no worker takes from this queue",
-            "1 of 1 slots are taken, and 1 job wait for one",
+            "mail: 1 job waits, the first for 70 s, and no worker takes jobs from this queue; worker crew-0 has been silent for 70 s, since",
+            "1 job waits, the first for 70 s, and no worker takes jobs from this queue",
+            "1 of 1 slots are taken, and 1 job waits for one",
             "ago by ada@box: the printer is broken; 1 job waits",
         )
         why = night.types("jobs", "why", jid)

@@ -48,7 +48,7 @@ def test_a_surge_begins_and_is_over_as_the_attention_list_has_it(client: Client)
     assert surging(client) == ["mail-Timeout"]
     [begun] = watch.look(console.failures())
     assert begun.line == (
-        "failure group mail-Timeout: 21 jobs failed in this hour, 0 an hour before; 21 are there "
+        "failure group mail-Timeout: 21 jobs failed in this hour, 0 an hour before; 21 in the group "
         "https://jobs.example/x/failed/mail-Timeout"
     )
     assert (begun.event, begun.group, begun.count, begun.hour) == ("surge", "mail-Timeout", 21, 21)
@@ -64,7 +64,7 @@ def test_a_surge_begins_and_is_over_as_the_attention_list_has_it(client: Client)
     clock.advance(hours=1)
     [over] = watch.look(console.failures())
     assert over.line.startswith(
-        "failure group mail-Timeout: the surge is over: 0 jobs failed in this hour, 2 an hour before; 76 are there https"
+        "failure group mail-Timeout: the surge is over: 0 jobs failed in this hour, 2 an hour before; 76 in the group https"
     )
     assert over.event == "surge-over"
     assert watch.look(console.failures()) == []

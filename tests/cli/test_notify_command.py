@@ -307,7 +307,7 @@ def test_a_surge_goes_everywhere_with_a_link_and_posts_are_signed(
         lines, _ = ended(told, sign=signal.SIGTERM)
     assert lines == []
     link = "https://jobs.example/hf/failed/mail%2F%C3%9Cnreachable.."
-    text = f"failure group mail/Ünreachable..: 21 jobs failed in this hour, 0 an hour before; 21 are there {link}"
+    text = f"failure group mail/Ünreachable..: 21 jobs failed in this hour, 0 an hour before; 21 in the group {link}"
     hook = next(body for path, body in receiver.got if path == "/hook")
     chat = next(body for path, body in receiver.got if path == "/chat")
     assert (hook["event"], hook["group"], hook["count"], hook["hour"], hook["link"], hook["text"]) == (
@@ -424,7 +424,7 @@ def test_a_secret_that_is_too_short_to_sign_with_is_refused(
     secret.write_text("15 bytes, is it\n")
     secret.chmod(0o600)
     assert run(["notify", "--url", url, "--webhook", "http://h/x", "--secret-file", str(secret)]) == 2
-    assert "secret: expected 16 bytes or more, or none" in capsys.readouterr().err
+    assert "secret: expected at least 16 bytes, or none" in capsys.readouterr().err
 
 
 @pytest.mark.full

@@ -131,7 +131,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(run: Run, home: Path) -> None
     answer = run("store", "start")
     home.unlink()
     assert answer.returncode == 2
-    assert answer.stderr == f"holdfast: {home} is a file: a store needs a directory of its own\n"
+    assert answer.stderr == f"holdfast: {home} is a file: use a directory only for the store\n"
     assert answer.stdout == ""
 
 

@@ -228,7 +228,7 @@ def test_a_second_signal_breaks_deliveries_off_and_loses_nothing(topic: Topic, p
         pusher.process.send_signal(signal.SIGINT)
         assert pusher.end() == (0, "delivered 0 messages, 1 failed, 0 late\n")
     assert topic.counts.reserved == 1
-    assert "the delivery was broken off" in pusher.log
+    assert "the delivery was interrupted" in pusher.log
 
 
 @pytest.mark.full

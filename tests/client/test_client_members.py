@@ -166,7 +166,7 @@ def test_what_has_a_thing_for_whatever_name_is_no_collection_and_python_says_so(
 
 def test_an_async_client_outside_of_a_loop_says_where_it_is_used():
     client = holdfast.AsyncClient("unix:///nowhere")
-    with pytest.raises(UsageError, match=r"no event loop runs here: .* asyncio.run"):
+    with pytest.raises(UsageError, match=r"no event loop is running: .* asyncio.run"):
         client.queues["mail"].put("app.Job")
 
 

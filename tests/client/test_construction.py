@@ -457,7 +457,7 @@ def test_a_client_of_an_existing_connection_knows_its_place(
 
 def test_an_existing_connection_of_the_other_kind_is_refused(kind: Any) -> None:
     wrong = driver_of(AsyncClient if kind is Client else Client)()
-    with pytest.raises(UsageError, match="the other kind of client may"):
+    with pytest.raises(UsageError, match="use the other kind of client"):
         kind(wrong)
     with pytest.raises(UsageError, match=r"works on a URL or a redis"):
         kind(type("Odd", (), {"connection_pool": redis.ConnectionPool()})())

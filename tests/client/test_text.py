@@ -75,6 +75,14 @@ def test_a_duration_has_at_most_two_units(seconds: float, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
+    [(0.5, "0.5 seconds"), (86_400, "86400 seconds"), (2_678_400, "2,678,400 seconds (31 days)"), (3_162_240_000, "3,162,240,000 seconds (100 years)"), (-3_162_240_000, "-3,162,240,000 seconds (-100 years)")],
+)  # fmt: skip
+def test_a_bound_is_exact_and_a_large_one_is_in_words_too(seconds: float, shown: str) -> None:
+    assert text.bound(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
     [(0, "0 s"), (0.0004, "0.4 ms"), (0.31, "310 ms"), (0.9996, "1 s"), (1.84, "1.8 s"), (9.96, "10 s"), (59.6, "1 m"), (190, "3 m 10 s"), (3599.7, "1 h"), (8640, "2 h 24 m"), (273_600, "3 d 4 h"), (-2.5, "−2.5 s"), (float("nan"), "–"), (float("-inf"), "–")],
 )  # fmt: skip
 def test_a_narrow_duration_has_at_most_two_units(seconds: float, shown: str) -> None:

@@ -145,10 +145,10 @@ def noted(notes):
 
 
 HARMFUL = {
-    "text raises": (lambda: made("E", __str__=exits, __repr__=exits), "its text cannot be made"),
-    "text is no text": (lambda: made("E", __str__=lambda self: 5), "its text cannot be made"),
-    "notes raise": (lambda: made("E", __notes__=property(odd)), "its notes cannot be read"),
-    "notes are odd": (lambda: noted([made("N", __str__=odd)] * 99_999), "its text cannot be made"),
+    "text raises": (lambda: made("E", __str__=exits, __repr__=exits), "its text is not available"),
+    "text is no text": (lambda: made("E", __str__=lambda self: 5), "its text is not available"),
+    "notes raise": (lambda: made("E", __notes__=property(odd)), "its notes are not available"),
+    "notes are odd": (lambda: noted([made("N", __str__=odd)] * 99_999), "its text is not available"),
     "notes are none": (lambda: noted(5), "ValueError: text"),
     "class raises": (lambda: made("E", __class__=property(odd)), "E: text"),
     "cause raises": (lambda: made("E", __cause__=property(odd), __context__=property(exits)), "E: text"),

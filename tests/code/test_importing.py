@@ -121,7 +121,7 @@ def test_a_file_that_cannot_be_looked_at_is_warned_of_once_and_the_loaded_code_u
         assert Importer.import_class(f"{name}.Parcel") is first
         assert Importer.import_class(f"{name}.Parcel") is first
     assert [record.message for record in caplog.records if str(file) in record.message] == [
-        f"cannot look at {file}, so what was loaded stays in use: "
+        f"{file} cannot be read, so the code that was loaded stays in use: "
         f"[Errno 2] No such file or directory: '{file}'"
     ]
 

@@ -44,7 +44,7 @@ def in_thread(call):
 def test_code_that_takes_too_long_is_told_where_it_is_and_may_end_in_its_own_way(where):
     done = []
     assert where(lambda: limited(hang, 0.05)(done)) == "in its own way"
-    assert done == ["the job runs longer than its soft limit of 0.05 seconds"]
+    assert done == ["the job ran longer than its soft limit of 0.05 seconds"]
 
 
 def spin():

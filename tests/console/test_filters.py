@@ -224,7 +224,7 @@ def test_a_filter_has_one_canonical_text(text: str, canonical: str) -> None:
         ('data."a\\q":1', 7, "for a backslash"),
         ("(a", 0, 'this "(" is not closed'),
         ("a or (b (c)", 5, 'this "(" is not closed'),
-        ("a)", 1, '")" closes nothing'),
+        ("a)", 1, '")" without an opening "("'),
         ("()", 1, "expected a term"),
         ("a or", 4, "expected a term"),
         ("or a", 0, 'expected a term, not "or"'),

@@ -42,7 +42,7 @@ def test_a_job_that_waits_for_a_failed_one_is_a_finding_which_becomes_urgent(
     assert seen.severity == "urgent"
     place = ("--url", url, "--namespace", namespace)
     why = holdfast("jobs", "why", "sum", *place).stdout
-    assert "part-1 has failed, so it waits until that job is put again" in why
+    assert "part-1 has failed, so it waits until that job is retried" in why
     assert f"holdfast jobs retry{client.settings.flags} part-1" in why
     assert seen.command == f"holdfast jobs retry{client.settings.flags} part-1"
     assert "depends" not in holdfast("jobs", "retry", "part-1", *place).stderr

@@ -104,7 +104,7 @@ def test_what_is_barred_is_said_to_be_unknown(console: Console, store: ScratchSt
         found = console.overview()
         [one] = [one for one in found.attention if one.kind == "store-unknown"]
         assert (
-            "how full the store is, and what it saves, is not known: the user of this URL lacks" in one.text
+            "memory and persistence of the store cannot be checked: the user of this URL lacks" in one.text
         )
         assert not found.store.is_known
         assert [one.samples for one in console.metrics() if one.name == "holdfast_store_full"] == [{}]

@@ -288,7 +288,7 @@ def test_a_job_of_a_batch_that_lacks_a_field_is_named_and_nothing_is_put(verbs: 
         ("put", {"queue": "q", "klas": "K"}, "put has no field 'klas'; did you mean 'klass'?"),
         ("put", {"queue": "q"}, "put: object missing required field `klass`"),
         ("put", {"queue": 5, "klass": "K"}, "queue: expected `str`, got `int`"),
-        ("put", {"queue": "a\nb", "klass": "K"}, "queue 'a\\nb' holds control characters"),
+        ("put", {"queue": "a\nb", "klass": "K"}, "queue 'a\\nb' contains control characters"),
         ("put", {"queue": "é" * 101, "klass": "K"}, "queue must have 1 to 200 bytes, not 202"),
         ("put", {"queue": "q", "klass": "K", "priority": 5000}, "priority: expected `int` <= 4095"),
         ("put", {"queue": "q", "klass": "K", "delay": -1}, "delay: expected `float` >= 0.0"),

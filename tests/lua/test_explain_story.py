@@ -76,7 +76,7 @@ def test_a_job_without_a_worker(why, worker, door: Door):
     door.put("q", "a")
     found = why("a")
     assert blocks(found) == ["workers"]
-    assert found.text == "No worker is known to work for queue q."
+    assert found.text == "No worker is known for queue q."
     assert check(found, "workers").fix == "holdfast worker -q q"
 
 
@@ -115,7 +115,7 @@ def test_a_worker_by_patterns_counts_for_the_queues_that_they_match_alone(
     found = why("a")
     assert blocks(found) == ([] if serves else ["workers"])
     if not serves:
-        assert found.text == "No worker is known to work for queue mail."
+        assert found.text == "No worker is known for queue mail."
 
 
 @pytest.mark.parametrize("queue", ["q", "*"])
@@ -222,7 +222,7 @@ def test_a_job_that_runs(why, core, clock, worker, door: Door):
     clock.advance(seconds=4)
     found = why("a")
     assert (found.state, blocks(found)) == ("running", [])
-    assert found.text == "w has had it for 19 s, and was last seen 4 s ago; its lease has 41 s left."
+    assert found.text == "w has held it for 19 s, and was last seen 4 s ago; its lease has 41 s left."
 
 
 @pytest.mark.usefixtures("long_leases")
@@ -253,13 +253,13 @@ def test_a_job_that_failed(why, core, clock, door: Door):
     assert (found.state, blocks(found)) == ("failed", ["failure"])
     assert (
         found.text
-        == "It failed 3 min ago in group G and stays there until it is put again: ValueError: no such user"
+        == "It failed 3 min ago in group G and stays there until it is retried: ValueError: no such user"
     )
     facts = check(found, "failure").facts
     assert (facts["in_group"], facts["worker"]) == (2, "w")
     log = check(found, "log")
     assert (log.text, log.facts["lines"]) == (
-        "The last that it logged: it is user 7",
+        "Its last log line: it is user 7",
         ["looking", "it is user 7"],
     )
     assert check(found, "failure").fix == "holdfast jobs retry a"
@@ -334,7 +334,7 @@ def test_a_job_that_is_complete_after_a_failure_is_just_complete(why, core, door
     core(Retry("w", job))
     [job] = core(Pop("w", ["q"]))
     core(Complete("w", job))
-    assert why("a").text == "The job is complete; there is nothing left to do."
+    assert why("a").text == "The job is complete."
 
 
 def test_a_message_moves_no_cursor_and_a_name_is_one_word_of_a_command(why, core, door: Door):
@@ -342,7 +342,7 @@ def test_a_message_moves_no_cursor_and_a_name_is_one_word_of_a_command(why, core
     assert check(why("-x"), "workers").fix == "holdfast worker -q 'a b'"
     [job] = core(Pop("w", ["a b"]))
     core(Fail("w", job, "G", "first\n  \x1b[31mred\x07\tcell  "))
-    assert why("-x").text.endswith("in group G and stays there until it is put again: ?[31mred? cell")
+    assert why("-x").text.endswith("in group G and stays there until it is retried: ?[31mred? cell")
     door.put_waiting("child", "-x")
     assert check(why("child"), "dependencies").fix == "holdfast jobs retry -- -x"
 
@@ -391,7 +391,7 @@ def test_preemptions_are_told_from_the_fifth_on(why, core, door: Door):
         core(Release([job], "preempted", "TERM"))
         found = [one for one in why("a").checks if one.check == "preempted"]
         assert bool(found) == (count == 5)
-    assert found[0].text.startswith("It was preempted 5 times, which cost it nothing; the last time ")
+    assert found[0].text.startswith("It was preempted 5 times, at no cost; the last time ")
     assert found[0].text.endswith("on w (TERM).")
 
 
@@ -403,7 +403,7 @@ def test_a_job_whose_code_nobody_knows_says_who_looked_and_what_they_met(why, co
     found = why("a")
     assert blocks(found)[0] == "unknown"
     assert found.text == (
-        "Worker w-7 tried it 500 ms ago and does not have its code: ModuleNotFoundError: No module named 'x'. "
+        "Worker w-7 tried it 500 ms ago, but does not have its code: ModuleNotFoundError: No module named 'x'. "
         "It waits for a worker that has it, and fails in 10 min if there is none."
     )
     clock.advance(seconds=1)

@@ -40,7 +40,7 @@ def kept(address: embedded.StoreAddress) -> str:
 
 def test_a_file_in_the_way_is_named(home: Path) -> None:
     home.write_text("mine")
-    with pytest.raises(UsageError, match="is a file: a store needs a directory of its own"):
+    with pytest.raises(UsageError, match="is a file: use a directory only for the store"):
         embedded.ensure(home)
     assert home.read_text() == "mine"
 
@@ -72,7 +72,7 @@ def test_a_directory_with_other_content_is_refused_and_left_as_it_is(home: Path)
     home.mkdir(mode=0o755)
     home.chmod(0o755)
     (home / "thesis.tex").touch()
-    with pytest.raises(UsageError, match=r"holds other things \(thesis\.tex\)"):
+    with pytest.raises(UsageError, match=r"contains other files \(thesis\.tex\)"):
         embedded.ensure(home)
     assert stat.S_IMODE(home.stat().st_mode) == 0o755
     assert [path.name for path in home.iterdir()] == ["thesis.tex"]
@@ -221,7 +221,7 @@ def test_what_others_could_have_planted_is_not_trusted(home: Path, mode: int) ->
     home.mkdir()
     (home / "server.json").write_text('{"state": "running", "socket": "/tmp/of-somebody-else"}')
     home.chmod(mode)
-    with pytest.raises(UsageError, match="others may write in"):
+    with pytest.raises(UsageError, match="other users may write in"):
         embedded.ensure(home)
     assert stat.S_IMODE(home.stat().st_mode) == mode
     (home / "server.json").unlink()
@@ -236,7 +236,7 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(home: Path, tmp_path: Pat
     precious = tmp_path / "precious"
     precious.write_text("mine")
     (home / name).symlink_to(precious)
-    with pytest.raises(UsageError, match=f"holds a link \\({name}\\)"):
+    with pytest.raises(UsageError, match=f"contains a link \\({name}\\)"):
         embedded.ensure(home)
     assert precious.read_text() == "mine"
     (home / name).unlink()

@@ -11,6 +11,7 @@ from holdfast.web.formatting import (  # fmt: skip
     percent,
     short_jid,
     shown,
+    thousands,
     trace_html,
     verbatim,
 )

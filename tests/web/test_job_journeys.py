@@ -135,7 +135,7 @@ def test_the_page_of_a_job_says_that_no_worker_takes_it_that_all_are_busy_and_ho
     [*_, jid] = put(client, 3)
     page = visit(f"/jobs/{jid}")
     why = page.locator("#why")
-    expect(why.locator(".blocks")).to_have_text(re.compile("No worker is known to work for queue mail"))
+    expect(why.locator(".blocks")).to_have_text(re.compile("No worker is known for queue mail"))
     expect(why.get_by_role("button", name="Copy the command")).to_be_visible()  # that starts one
     expect(why).to_contain_text("2 jobs are ahead of it")
     stay(page)

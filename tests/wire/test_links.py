@@ -188,7 +188,7 @@ def test_programs_of_two_builds_on_one_store_are_warned_once_with_both_versions(
             f"another build of the core, holdfast's functions in it: {shown_core(held.version, held.digest)}"
             in line
         )
-        assert f"now replaced by {shown_core(own.version, own.digest)}" in line
+        assert f"it was replaced by {shown_core(own.version, own.digest)}" in line
 
 
 def test_a_core_of_an_earlier_release_that_was_loaded_over_ours_is_replaced():

@@ -47,7 +47,7 @@ def test_an_error_names_the_call_how_often_and_how_long_it_was_tried():
 
 
 def test_a_single_try_is_called_so():
-    assert "put: no reply from the store at the only try" in str(lost(Put("q", "K"), CUT, deadline=0.0))
+    assert "put: no reply from the store in 1 try" in str(lost(Put("q", "K"), CUT, deadline=0.0))
 
 
 def test_a_call_that_was_never_sent_certainly_did_not_happen():

@@ -131,6 +131,16 @@ def test_a_worker_waits_for_a_store_that_is_not_there_yet(shop, tmp_path):
     assert worker.wait() == 0
 
 
+@pytest.mark.full
+def test_an_idle_serial_worker_without_a_store_ends_at_term_and_logs_nothing_of_jobs(shop, tmp_path):
+    worker = shop.start("serial", url=f"unix://{tmp_path}/nothing")
+    until(lambda: "the store is unavailable" in worker.said(), "it is logged")
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    until(lambda: "stopping now" in worker.said(), "it is logged")
+    assert "unwind" not in worker.said()
+
+
 def calls(client, seconds):
     """How many functions were called a second, while nothing happened for that long."""
     from time import monotonic

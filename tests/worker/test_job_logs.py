@@ -320,4 +320,4 @@ def test_json_lines_are_json_whatever_is_logged():
     assert said["message"] == "\udcff\n\x00"
     assert (said["error"]["type"], said["error"]["message"]) == ("ValueError", "inside\nit")
     assert said["error"]["stack"].endswith("ValueError: inside\nit")
-    assert (said["odd"], said["n"]) == ("(its text cannot be made)", 1)
+    assert (said["odd"], said["n"]) == ("(its text is not available)", 1)

@@ -14,6 +14,7 @@ from holdfast.commands.options import PutWithOptions
 from holdfast.errors import HoldfastError
 from holdfast.ids import mint_jid
 from holdfast.settings import MAX_BATCH, Settings, check_list, check_name
+from holdfast.text import counted
 from holdfast.wire.gather import MAX_BYTES
 
 OnePut = Put | PutWithOptions
@@ -47,7 +48,7 @@ class Batch:
     def check(self) -> None:
         """Raise the first refusal, if there is one; `refused` has all of them by jid."""
         for error in self.refused.values():
-            error.add_note(f"{len(self.refused)} jobs of this batch were not put; the others were")
+            error.add_note(f"{counted(len(self.refused), 'job of this batch was', 'jobs of this batch were')} not put; the others were")
             raise error
 
 
@@ -127,6 +128,6 @@ class QueueBulk:
         for step in steps_of(self._client.settings, self.name, jobs, options):
             note_results(step, (yield put_together(self._client, step)), jids, refused)
         if refused:
-            refused[0].add_note(f"{len(refused)} of {len(jids)} jobs were not put; the others were")
+            refused[0].add_note(f"{len(refused):,} of {counted(len(jids), 'job')} {'was' if len(refused) == 1 else 'were'} not put; the others were")
             raise refused[0]
         return jids

@@ -8,6 +8,7 @@ from holdfast.commands.dependencies import Dependents
 from holdfast.commands.jobs import CancelBy
 from holdfast.errors import DependencyRefused, HoldfastError, Refused
 from holdfast.settings import MAX_BATCH
+from holdfast.text import counted
 from holdfast.wire.exchange import exchange_all
 from holdfast.wire.plans import Plan, Planner
 from holdfast.wire.shards import Shard
@@ -41,7 +42,7 @@ def cancel_jobs(
             yield from _cancel_in_order(ask, leaves_first(jids, children), who, cancelled)
         except DependencyRefused as refused:
             if not dependents or not left:
-                refused.add_note(f"{sum(cancelled.values())} jobs were cancelled before that")
+                refused.add_note(f"{counted(sum(cancelled.values()), 'job was', 'jobs were')} cancelled before that")
                 raise
         else:
             break
@@ -62,7 +63,7 @@ def _check_closed(children: Mapping[str, Sequence[str]]) -> None:
     for jid, waiting in children.items():
         for child in waiting:
             if child not in children:
-                sentence = f"{jid} is a dependency of {child}, which is not mentioned; cancel it too, or cancel with dependents=True"
+                sentence = f"{jid} is a dependency of {child}, which is not cancelled; cancel it too, or cancel with dependents=True"
                 raise DependencyRefused(sentence, "HF_DEPENDENCY_REFUSED")
 
 

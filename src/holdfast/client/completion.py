@@ -171,8 +171,8 @@ def _is_async(handles: Sequence[Any]) -> bool:
     for handle in handles:
         if not isinstance(handle, AnyHandle):
             several = isinstance(handle, list | tuple)
-            hint = "; handles of a list are named one by one: gather(*handles)" if several else ""
-            raise UsageError(f"expected a handle, as put returns it, not {handle!r:.80}{hint}")
+            hint = "; pass the handles of a list one by one: gather(*handles)" if several else ""
+            raise UsageError(f"expected a handle as returned by put, not {handle!r:.80}{hint}")
     kinds = {isinstance(handle, AsyncHandle) for handle in handles}
     if len(kinds) > 1 or any(handle.app != handles[0].app for handle in handles):
         raise UsageError("all handles must come from one client")
@@ -233,7 +233,7 @@ def _late(
     one = next(iter(open_))
     flags = open_[one][0].app.settings.flags
     return TimeoutError(
-        f"{len(open_)} of {len(handles)} jobs have not ended in time, among them {one}{hint}; "
+        f"{len(open_)} of {len(handles)} jobs have not ended in time, such as {one}{hint}; "
         f"`holdfast jobs why{flags} {one}` shows why"
     )
 

@@ -259,7 +259,7 @@ class Assignable(Generic[T]):
     def __set__(self, handle: SyncMethods, value: T) -> None:
         target: Any = handle
         if isinstance(target, AsyncMethods):
-            raise TypeError(f"an assignment cannot be awaited: write `await ….set_{self.name}(…)`")
+            raise TypeError(f"an assignment cannot be awaited; write `await ….set_{self.name}(…)`")
         target.run(self.write(target, value))
 
 

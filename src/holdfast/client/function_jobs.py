@@ -158,7 +158,7 @@ class _Every(Generic[P]):
         queue, options = job.put_options()
         for name in options:
             if name in _NOT_RECURRING:
-                raise UsageError(f"a recurring job takes no {name}: {_NOT_RECURRING[name]}")
+                raise UsageError(f"a recurring job has no {name}: {_NOT_RECURRING[name]}")
         options["offset"] = options.pop("delay", 0.0)
         options |= self._timing.options()
         jid, starting = self._timing.jid, self._timing.starting

@@ -99,7 +99,7 @@ class ListenerBase(Generic[W]):
 
     def _begin(self) -> tuple[W, _Retries]:
         if self._has_begun:
-            raise UsageError("this listener is in use already: make another one")
+            raise UsageError("this listener is in use already; create another one")
         self._reset()
         wire: W = self._source.link.listener()
         self._wire = wire

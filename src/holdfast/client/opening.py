@@ -139,7 +139,7 @@ def settle(url: object, options: Mapping[str, object], drive: DriverClasses) -> 
     existing = _existing(url, own.pop("redis", None))
     if existing is not None:
         for option in (*parts, *given):
-            raise UsageError(f"{option} cannot be given with a connection, which has it")
+            raise UsageError(f"{option} cannot be given with a connection, which determines it")
     found, origin = _url(url, parts) if existing is None else _of_existing(existing)
     if url is not None or parts:
         origin = str(own.get("url_origin") or origin)

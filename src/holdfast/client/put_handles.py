@@ -67,7 +67,7 @@ class AnyHandle(Generic[R_co]):
         result = outcome.result_of(self.jid, self.app.settings.flags, hint)
         if result is None and self.keeps:
             # A job that returned None left `null`.
-            raise JobNotFound(f"job {self.jid} is complete, and no result of it is kept", "HF_JOB_NOT_FOUND")
+            raise JobNotFound(f"job {self.jid} is complete, but its result is not kept", "HF_JOB_NOT_FOUND")
         value: R_co = _decoded(self.returns, result)
         return value
 

@@ -80,14 +80,14 @@ def _exists(facts: Facts) -> Check | None:
     if facts["state"] != "gone":
         return None
     if facts["result"]:
-        text = "The job has ended and is deleted; its result is still kept."
+        text = "The job has ended and was deleted; its result is still kept."
         return Check("exists", "note", text, {"result": True})
     if facts.get("cancelled"):
         who, when, queue, _, state, worker, attempts = facts["cancelled"]
         held = f" in worker {worker}" if worker else ""
         text = f"The job was {cancelled_text(who, when / 1000)}; it was {state}{held}, in queue {queue}, tried {times(attempts)}."
         return Check("exists", "blocks", text, {"by": who, "at": when})
-    text = "There is no such job: it never existed, was cancelled, or has ended and is deleted."
+    text = "There is no such job: it never existed, was cancelled, or has ended and was deleted."
     return Check("exists", "blocks", text)
 
 
@@ -97,7 +97,7 @@ def _state(facts: Facts) -> Check | None:
         return None
     shown = {"state": state, "queue": facts["queue"], "attempts": facts["attempts"]}
     if state == "complete":
-        return Check("state", "note", "The job is complete; there is nothing left to do.", shown)
+        return Check("state", "note", "The job is complete.", shown)
     age = span(now - facts["created"])
     tries = f"tried {times(facts['attempts'])}" if facts["attempts"] else "never tried"
     is_let_go = state == "throttled" and "rank" in facts
@@ -114,8 +114,8 @@ def _failure(facts: Facts) -> Check | None:
     shown["in_group"] = facts.get("in_group", 0)
     ago, line = span(facts["now"] - when), shown_line(message)
     if facts["state"] != "failed":
-        return Check("failure", "note", f"It failed before, {ago} ago, in group {group}: {line}", shown)
-    text = f"It failed {ago} ago in group {group} and stays there until it is put again: {line}"
+        return Check("failure", "note", f"It last failed {ago} ago, in group {group}: {line}", shown)
+    text = f"It failed {ago} ago in group {group} and stays there until it is retried: {line}"
     return Check("failure", "blocks", text, shown, _command(facts, "jobs retry", facts["jid"]))
 
 
@@ -123,7 +123,7 @@ def _log(facts: Facts) -> Check | None:
     lines = facts.get("log")
     if not lines:
         return None
-    return Check("log", "note", f"The last that it logged: {shown_line(lines[-1])}", {"lines": lines})
+    return Check("log", "note", f"Its last log line: {shown_line(lines[-1])}", {"lines": lines})
 
 
 def _retries(facts: Facts) -> Check | None:
@@ -159,7 +159,7 @@ def _preempted(facts: Facts) -> Check | None:
     count = facts.get("preempted", 0)
     if count < _MANY_PREEMPTIONS or facts["state"] == "complete":
         return None
-    text = f"It was preempted {times(count)}, which cost it nothing"
+    text = f"It was preempted {times(count)}, at no cost"
     shown: dict[str, object] = {"preempted": count}
     if facts.get("preemption"):
         _, when, _, worker, _, reason = facts["preemption"]
@@ -177,7 +177,7 @@ def _unknown(facts: Facts) -> Check | None:
     now = facts["now"]
     shown = {"first": first, "count": count, "when": when, "worker": worker, "error": error}
     shown["unknown_for"] = window
-    text = f"Worker {worker} tried it {span(now - when)} ago and does not have its code: {shown_line(error)}."
+    text = f"Worker {worker} tried it {span(now - when)} ago, but does not have its code: {shown_line(error)}."
     text += f" It waits for a worker that has it, and fails in {span(first + window - now)} if there is none."
     fix = f"holdfast worker -q {as_argument(facts['queue'])}{_flags(facts)} --path DIR"
     return Check("unknown", "blocks", text, shown, fix)
@@ -200,7 +200,7 @@ def _expires(facts: Facts) -> Check | None:
     left, shown = facts["expires"] - facts["now"], {"expires": facts["expires"]}
     if left <= 0:
         return Check("expires", "blocks", "It has expired: the next pop fails it.", shown)
-    return Check("expires", "note", f"If it does not start within {span(left)}, it fails.", shown)
+    return Check("expires", "note", f"It fails if it does not start within {span(left)}.", shown)
 
 
 def _dependencies(facts: Facts) -> Check | None:
@@ -214,10 +214,10 @@ def _dependencies(facts: Facts) -> Check | None:
     gone = [parent["jid"] for parent in parents if parent["state"] == "gone"]
     fix = _command(facts, "jobs why", parents[0]["jid"]) if parents else ""
     if failed:
-        text += f" {failed[0]} has failed, so it waits until that job is put again."
+        text += f" {failed[0]} has failed, so it waits until that job is retried."
         fix = _command(facts, "jobs retry", *failed)
     elif gone:
-        text += f" {gone[0]} does not exist, so it waits for ever."
+        text += f" {gone[0]} does not exist, so it waits forever."
         fix = _command(facts, "jobs cancel", facts["jid"])
     return Check("dependencies", "blocks", text, {"open": count, "parents": parents, "failed": failed}, fix)
 
@@ -245,12 +245,12 @@ def _throttles(facts: Facts) -> Check | None:
         for name, most, used, pending, place, held in facts["throttles"]
     ]  # fmt: skip
     if state == "throttled" and "rank" not in facts and not any(row["place"] for row in rows):
-        text = "It was released from a throttle, and stays throttled until it is moved or put again."
+        text = "Its slot of a throttle was released, so it stays throttled until it is moved or put again."
         fix = _command(facts, "jobs move", facts["queue"], facts["jid"])
         return Check("throttles", "blocks", text, {"throttles": rows}, fix)
     full = [row for row in rows if row["used"] >= row["maximum"] > 0]
     if not full:
-        return Check("throttles", "fine", "Its throttles have slots free.", {"throttles": rows})
+        return Check("throttles", "fine", "Its throttles have free slots.", {"throttles": rows})
     first = full[0]
     text = f"Throttle {first['id']} is full: {first['used']} of {first['maximum']} slots are taken"
     before = first["place"] - 1
@@ -284,11 +284,11 @@ def _workers(facts: Facts) -> Check | None:
         return Check("workers", "blocks", text, shown, start)
     if facts["pattern_workers"] and "patterned" not in facts:  # an older core
         text = (
-            f"No worker names queue {queue}; {facts['pattern_workers']} work by patterns that may match it."
+            f"No worker names queue {queue}; {counted(facts['pattern_workers'], 'worker has', 'workers have')} patterns that may match it."
         )
         return Check("workers", "note", text, shown)
     verdict: Verdict = "note" if facts["running"] else "blocks"
-    return Check("workers", verdict, f"No worker is known to work for queue {queue}.", shown, start)
+    return Check("workers", verdict, f"No worker is known for queue {queue}.", shown, start)
 
 
 def _taking(
@@ -297,7 +297,7 @@ def _taking(
     """Return the check of a queue whose jobs some workers take."""
     free = sum(max(one.slots - one.busy, 0) for one in taking)
     works = counted(len(taking), "worker works", "workers work")
-    text = f"{works} for queue {facts['queue']}, with {counted(free, 'slot')} free"
+    text = f"{works} for queue {facts['queue']}, with {counted(free, 'free slot')}"
     if silent:
         text += f"; {silence(silent, facts['now'])}"
     return Check("workers", "fine" if free else "blocks", text + ".", {**shown, "free": free})
@@ -321,7 +321,7 @@ def _lease(facts: Facts) -> Check | None:
     names = ("worker", "token", "lease_end", "worker_seen", "popped", "limit")
     shown = {name: facts[name] for name in names if name in facts}
     worker, now, end = facts["worker"], facts["now"], facts.get("lease_end", 0)
-    running = f"{worker} has had it for {span(now - facts['popped'])}"
+    running = f"{worker} has held it for {span(now - facts['popped'])}"
     seen = f", and was last seen {span(now - facts['worker_seen'])} ago" if "worker_seen" in facts else ""
     if seen and now - facts["worker_seen"] > SILENT_MS:
         running = f"{running}, and is silent: it is frozen, gone, or cannot reach the store"
@@ -337,7 +337,7 @@ def _lease(facts: Facts) -> Check | None:
             text = f"{running}{seen}; its lease ended {span(now - end)} ago, and no live worker takes jobs of queue {queue}."
             start = f"holdfast worker -q {as_argument(queue)}{_flags(facts)}"
             return Check("lease", "blocks", text, shown, start)
-        text = f"{running}{seen}; its lease ended {span(now - end)} ago, which the next pop notices."
+        text = f"{running}{seen}; its lease ended {span(now - end)} ago, and the next pop hands the job out again."
         return Check("lease", "blocks", text, shown, _command(facts, "jobs expire", facts["jid"]))
     return Check("lease", "fine", f"{running}{seen}; its lease has {span(end - now)} left.", shown)
 

@@ -71,7 +71,7 @@ def make_recur(
         if option not in _OPTIONS:
             raise unknown_option("recur", option, _OPTIONS)
     if options.get("interval") is None:
-        raise UsageError("recur needs an interval, in seconds: recur(klass, data, 60)")
+        raise UsageError("recur requires an interval in seconds: recur(klass, data, 60)")
     interval = check_milliseconds("interval", options["interval"], SHORTEST)
     jid = _jid(options.get("jid"))
     values = checked_values(options)
@@ -107,7 +107,7 @@ def _jid(given: object) -> str:
     jid = mint_jid() if given is None else check_name("jid", given)
     if len(jid.encode()) > MAX_JID:
         raise UsageError(
-            f"the jid of a recurring job has at most {MAX_JID} bytes, because its jobs add a number"
+            f"the jid of a recurring job has at most {MAX_JID} bytes, because its jobs append a number"
         )
     return jid
 

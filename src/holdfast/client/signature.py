@@ -24,7 +24,7 @@ _MOST_SECRET: Final = 4096  # bytes
 def check_secret(secret: object) -> None:
     """Raise UsageError for a secret to sign with that is too short to be one; b"" is none."""
     if not isinstance(secret, bytes) or 0 < len(secret) < LEAST_SECRET:
-        raise UsageError(f"secret: expected {LEAST_SECRET} bytes or more, or none")
+        raise UsageError(f"secret: expected at least {LEAST_SECRET} bytes, or none")
 
 
 def signature(secret: bytes, body: bytes, seconds: int | None = None) -> str:

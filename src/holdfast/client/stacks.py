@@ -80,9 +80,9 @@ class _Request:
         left = self._until - monotonic()
         if left > 0:
             return left if self.receivers else min(left, AGAIN)
-        why = "" if self.receivers else ": no worker of that name listens; was the job popped by hand?"
+        why = "" if self.receivers else ": no worker of that name is listening; was the job popped by hand?"
         raise TimeoutError(
-            f"worker {self._worker} did not report within {self._timeout:g} s where job {self.jid} is{why}"
+            f"worker {self._worker} did not report the stack of job {self.jid} within {self._timeout:g} s{why}"
         )
 
     def read(self, message: tuple[str, bytes]) -> LiveStack:

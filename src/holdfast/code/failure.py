@@ -33,7 +33,7 @@ _MAX_EXCEPTIONS: Final = 30  # of one failure: causes and members of groups toge
 _MAX_NOTES: Final = 30
 _MAX_FRAMES: Final = 1_000
 _LARGEST_FILE: Final = 16 << 20
-_NO_TEXT: Final = "(its text cannot be made)"
+_NO_TEXT: Final = "(its text is not available)"
 _ENOUGH: Final = f"(only {_MAX_EXCEPTIONS} of its exceptions are shown)"
 
 _name: Final = type.__dict__["__name__"].__get__
@@ -99,7 +99,7 @@ def traceback_of(error: BaseException, ours: tuple[str, ...] = ()) -> list[str]:
     except Terminated:
         raise
     except BaseException:
-        return [f"{name_of(error)}: {text_of(error)}\n(its traceback cannot be made)\n"]
+        return [f"{name_of(error)}: {text_of(error)}\n(its traceback is not available)\n"]
 
 
 class _Copying:
@@ -185,7 +185,7 @@ def _notes_of(error: BaseException) -> list[str]:
     except Terminated:
         raise
     except BaseException:
-        return ["(its notes cannot be read)"]
+        return ["(its notes are not available)"]
 
 
 def _trimmed(trace: TracebackType | None, ours: tuple[str, ...]) -> TracebackType | None:

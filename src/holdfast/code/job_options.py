@@ -39,7 +39,7 @@ class PutChanges(AnyPutOptions, total=False):
 
 
 _OF_OTHER_LIBRARIES: Final = {
-    "acks_late": "max_losses: a lost job is always tried again, up to max_losses times",
+    "acks_late": "max_losses=N: a lost job is tried again up to N times",
     "actor_name": "name",
     "at_front": "priority",
     "autoretry_for": "retries, and @holdfast.retry(Error, …) below it to retry after some exceptions only",

@@ -23,7 +23,7 @@ def klass_name(thing: Any) -> str:
         raise UsageError(f"klass must be a function, class, module or name, not {thing!r:.80}")
     if "<lambda>" in name:
         raise UsageError(
-            "a lambda has no name under which a worker could find it: put a function or class of a module"
+            "a lambda has no name by which a worker could find it: put a function or class of a module"
         )
     return f"{real_module(module)}.{thing.__name__ if '<locals>' in name else name}"
 

@@ -102,7 +102,7 @@ class KeptOptions(TypedDict, total=False):
             "whole",
             _within(Losses),
             "Losses allowed",
-            "Runs that may be lost and be repeated [default: 3; of a class, its retries pay for them].",
+            "Number of lost runs that are repeated [default: 3; for a class, its retries].",
         ),
     ]
     expires: Annotated[
@@ -112,13 +112,13 @@ class KeptOptions(TypedDict, total=False):
             "seconds",
             _length,
             "Expires",
-            "Fail the job if it has not started by then.",
+            "Seconds after which the job fails if it has not started.",
             "expires",
         ),
     ]
     timeout: Annotated[
         Duration | None,
-        Option("limit_ms", "seconds", _length, "Time limit", "Longest run of the job.", "limit"),
+        Option("limit_ms", "seconds", _length, "Time limit", "Longest duration of a run.", "limit"),
     ]
     result_keep: Annotated[
         Duration | None,
@@ -127,7 +127,7 @@ class KeptOptions(TypedDict, total=False):
             "seconds",
             check_milliseconds,
             "Result kept",
-            "How long its result is kept [default: 3600].",
+            "Seconds for which the result is kept [default: 3600].",
             "keep",
         ),
     ]
@@ -149,7 +149,7 @@ class MoreOptions(KeptOptions, total=False):
             "switch",
             check_switch,
             "Only if new",
-            "Leave a job that has this jid unchanged.",
+            "Leave an existing job with this jid unchanged.",
             recurring=False,
         ),
     ]
@@ -176,7 +176,7 @@ class AnyPutOptions(MoreOptions, CommonOptions, total=False):
             "text",
             check_name,
             "Jid",
-            "Jid of the job; a job that has it is replaced [default: a new one].",
+            "Jid of the job; an existing job with it is replaced [default: a new one].",
         ),
     ]
     depends: Annotated[
@@ -207,7 +207,7 @@ class PutOptions(AnyPutOptions, total=False):
             "whole",
             _within(Retries),
             "Retries",
-            "Runs that may fail and be repeated [default: 0; of a class 5].",
+            "Number of failed runs that are repeated [default: 0; for a class: 5].",
         ),
     ]
 

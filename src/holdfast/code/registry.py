@@ -147,8 +147,8 @@ def _checked_function(function: Any) -> Callable[..., object]:
     elif _is_method(function):
         name = getattr(function, "__qualname__", type(function).__name__)
         raise UsageError(
-            f"{name} is a method, and its object would not reach the worker: make it a function of the module or a "
-            "@staticmethod, with what it needs as arguments"
+            f"{name} is a method, and its object would not be sent to the worker: make it a function of the module or a "
+            "@staticmethod that takes what it needs as arguments"
         )
     if isinstance(getattr(function, "registered", None), Registered):
         raise UsageError(f"{function!r} is a job already; its options() differ for one put")
@@ -157,7 +157,7 @@ def _checked_function(function: Any) -> Callable[..., object]:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(f"a function job returns its result; {function.__name__} yields")
     if not hasattr(function, "__qualname__"):
-        raise UsageError(f"a function job has a name to be found by, which {function!r:.80} has not")
+        raise UsageError(f"a function job needs a name by which it is found, and {function!r:.80} has not")
     checked: Callable[..., object] = function
     return checked
 

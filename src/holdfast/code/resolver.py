@@ -76,7 +76,7 @@ class Resolver:
         module = self._load(located.module)
         if not self.allow.permits(klass, module):
             # The search path led to an allowed file, but another module of that name was imported before.
-            raise NotAllowed(f"{klass} is not allowed here: {located.module} was loaded from elsewhere")
+            raise NotAllowed(f"{klass} is not allowed here: {located.module} was loaded from another place")
         entry = registry.find(klass)
         if entry is not None:
             return self._function(entry)

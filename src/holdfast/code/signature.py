@@ -101,7 +101,7 @@ class Arguments:
         try:
             pairs = [b"%s:%s" % (_encode_same(parameter.name), value) for parameter, value in named]
         except UnicodeError as error:
-            raise UsageError(f"{self._title}: the name of an argument cannot be written: {error}") from None
+            raise UsageError(f"{self._title}: the name of an argument cannot be encoded: {error}") from None
         return msgspec.Raw(b'{"args":[%s],"kwargs":{%s}}' % (b",".join(values), b",".join(pairs)))
 
     def read(self, data: bytes) -> tuple[list[object], dict[str, object]]:
@@ -154,14 +154,14 @@ class Arguments:
                 raise unknown_option(self._title, name, tuple(self._named), "argument")
             return self._rest_named._replace(name=name)
         if parameter.place < given:
-            raise UsageError(f"{self._title} was given its argument {name!r} twice")
+            raise UsageError(f"{self._title} got the argument {name!r} twice")
         return parameter
 
     def _missing(self, given: int, kwargs: Mapping[str, object]) -> UsageError:
         names = [repr(name) for place, name in self._required if place >= given and name not in kwargs]
         what = "arguments" if len(names) > 1 else "argument"
         return UsageError(
-            f"{self._title} requires the {what} {', '.join(names)}, which the call does not give"
+            f"{self._title} requires the {what} {', '.join(names)}, missing from the call"
         )
 
     def _written(self, limit: int, parameter: _Parameter, value: object) -> bytes:

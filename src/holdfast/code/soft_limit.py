@@ -36,7 +36,7 @@ class _Limit(NamedTuple):
     kind: type[PerformTimeout]
 
     def error(self) -> PerformTimeout:
-        return self.kind(f"the job runs longer than its soft limit of {self.seconds:g} seconds")
+        return self.kind(f"the job ran longer than its soft limit of {self.seconds:g} seconds")
 
 
 def limited(

@@ -257,7 +257,7 @@ class Call(CommandBase, frozen=True, gc=False):
         if type(reply) is list:
             texts = [_text(value) for value in cast("Sequence[Reply]", reply)]
             if texts == ["again"]:
-                raise Refused(f"{self.command} was done before, and its reply was too long to keep")
+                raise Refused(f"{self.command} was done before, but its reply was too long to be kept")
             return texts
         return _text(reply)
 

@@ -285,7 +285,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
             raise TimeoutError(
                 f"job {jid} has not ended in time{hint}; `holdfast jobs why{flags} {jid}` shows why"
             )
-        raise JobNotFound(f"neither job {jid} nor a result of it is kept", "HF_JOB_NOT_FOUND")
+        raise JobNotFound(f"neither job {jid} nor its result is kept", "HF_JOB_NOT_FOUND")
 
 
 class Await(CommandBase, frozen=True, gc=False):

@@ -113,7 +113,7 @@ class Pop(CommandBase, frozen=True, gc=False):
 
     @property
     def repeat_advice(self) -> str:
-        return "popping again is safe: jobs that were leased by a lost reply are leased again when their lease ends"
+        return "popping again is safe: jobs of a lost reply are handed out again when their leases end"
 
     def words(self) -> Sequence[Word]:
         return (self.worker, self.limit, milliseconds(self.ttl), *_queue_words(self.queues, self.mode))

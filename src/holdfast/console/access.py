@@ -84,7 +84,7 @@ def rules_of(role: str, namespace: str, password: str | None = None) -> list[str
     """
     if _PATTERN.search(check_namespace(namespace)):
         raise UsageError(
-            f"namespace {namespace!r} has characters that rules of access read as patterns or quotes"
+            f"namespace {namespace!r} contains characters that access rules treat as patterns or quotes"
         )
     root, found = "hf:{" + namespace + "}:*", ROLES[role]
     secret = [] if password is None else ["resetpass", "#" + sha256(_checked(password)).hexdigest()]

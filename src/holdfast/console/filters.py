@@ -144,7 +144,7 @@ class Parser:
             return All(())
         root = self._any_of()
         if self._at < len(self._text):
-            self._fail('")" closes nothing')
+            self._fail('")" without an opening "("')
         return root
 
     def _fail(self, sentence: str, at: int | None = None) -> NoReturn:
@@ -227,7 +227,7 @@ class Parser:
         """Count what takes time for each job. Raises FilterError beyond the limit."""
         self._texts += texts
         if self._texts > MAX_TEXTS:
-            self._fail(f"it has more than {MAX_TEXTS} texts, patterns and terms of data to look for", at)
+            self._fail(f"it has more than {MAX_TEXTS} texts, patterns and data terms to search for", at)
 
     def _word(self) -> Word:
         self._count(1, self._at)
@@ -246,7 +246,7 @@ class Parser:
             )
         if "*" in found[0]:
             self._fail(
-                'a text is found anywhere, without "*"; write a field before it, such as jid:mail-*, or put it in double quotes',
+                'a text matches anywhere, without "*"; write a field before it, such as jid:mail-*, or put it in double quotes',
                 self._at + found[0].index("*"),
             )
         self._at = found.end()
@@ -349,7 +349,7 @@ class Parser:
 
     def _glob(self, field: str, op: Operator, given: _Given) -> Value:
         if op == "~":
-            self._fail('"~" finds a text anywhere: leave "*" out, or put it in double quotes', given.at)
+            self._fail('"~" matches a text anywhere: leave "*" out, or put it in double quotes', given.at)
         value = Glob.of(given.parts)
         if (choices := FIELDS[field].choices) and not (field == "state" and any(map(value.test(), choices))):
             self._fail_choice(field, given)

@@ -150,4 +150,4 @@ def _compiled(rule: str) -> re.Pattern[str]:
     try:
         return re.compile(rule.removeprefix(_PATTERN))
     except re.error as error:
-        raise UsageError(f"redact: {rule!r} is no pattern: {error}") from None
+        raise UsageError(f"redact: {rule!r} is not a valid pattern: {error}") from None

@@ -10,6 +10,7 @@ from holdfast.code.signature import Arguments
 from holdfast.codecs import MAX_DATA_CAP, decode
 from holdfast.errors import CodecError, HoldfastError, TransportError, UsageError
 from holdfast.settings import DEFAULT_LOSSES, MAX_BATCH
+from holdfast.text import counted
 from holdfast.wire.gather import together
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard
@@ -44,7 +45,7 @@ class NamedCode(NamedTuple):
         value = NOTHING if text is None else _parsed(text)
         if self.is_class:
             if words:
-                raise UsageError("arguments are for functions: a class has one value as its data")
+                raise UsageError("arguments are for functions; the data of a class is one value")
             return NOTHING if text is None else text.strip()
         args, kwargs = _arguments(value, words)
         return Arguments(_any_function, self.name).write(args, kwargs, self.limit)
@@ -118,7 +119,7 @@ def steps_of(code: NamedCode, lines: IO[bytes]) -> Iterator[list[Line]]:
                 yield step
                 done, step, size = done + len(step), [], 0
     except UsageError as error:
-        raise UsageError(f"{error}; {done} jobs of the lines before were put") from None
+        raise UsageError(f"{error}; {counted(done, 'job')} of the lines before {'was' if done == 1 else 'were'} put") from None
     if step:
         yield step
 

@@ -163,7 +163,7 @@ class Import:
         try:
             order.prepare()
         except CycleError as error:
-            raise UsageError(f"jobs depend on each other in a circle: {', '.join(error.args[1])}") from None
+            raise UsageError(f"jobs depend on each other in a cycle: {', '.join(error.args[1])}") from None
         while order.is_active():
             ready = order.get_ready()
             yield [lines[jid] for jid in ready]
@@ -186,7 +186,7 @@ def _put_of(settings: Settings, line: JobLine, now_ms: int) -> Put | PutWithOpti
     delay = max((line.due or 0.0) - now, 0.0)
     left = None if line.expires is None else line.expires - now
     if left is not None and left <= 0:
-        raise UsageError("it has expired: it was not to start later than its time `expires`")
+        raise UsageError("it has expired: its time `expires` has passed")
     own = {name: getattr(line, name) for name in OPTIONS if name in line.__struct_fields__}
     lists = {name: own[name] or None for name in ("tags", "throttles", "depends")}
     options = {**own, **lists, "only_new": True, "delay": delay or None, "expires": left}

@@ -108,10 +108,10 @@ class _Starter:
         """Start a warden. Raises StoreUnavailable if an earlier one recorded that it cannot start."""
         record = Record.read(self.directory)
         if record and record.state == "unwell" and record.since >= self._began:
-            raise StoreUnavailable(f"the store in {self.directory} does not start: {record.why}")
+            raise StoreUnavailable(f"the store in {self.directory} did not start: {record.why}")
         if self.launched >= _LAUNCHES:
             output = files.tail(self.directory / files.WARDEN_LOG)
-            raise StoreUnavailable(f"the warden of {self.directory} ends as soon as it has started: {output}")
+            raise StoreUnavailable(f"the warden of {self.directory} ended as soon as it had started: {output}")
         warning = paths.check_file_system(self.directory)
         if warning and not self.launched:
             log.warning(warning)

@@ -112,7 +112,7 @@ def open_format(directory: Path, program: ServerProgram, durability: str) -> Non
         _check_format(directory, content, program)
     if durability == "memory" and (directory / DATA / "appendonlydir").exists():
         raise StoreUnsupported(
-            f"{directory} keeps its jobs in a log, which durability 'memory' would ignore: use another directory"
+            f"{directory} contains jobs in an append-only file, which durability 'memory' would ignore: use another directory"
         )
     version = max(tuple(content.get("version", ())), program.version)
     mark = {"format": FORMAT, "engine": program.engine, "version": list(version)}

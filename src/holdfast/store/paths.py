@@ -49,7 +49,7 @@ def prepare(directory: Path) -> Path:
         _make(directory)
         facts = directory.stat()
     except FileExistsError:
-        raise UsageError(f"{directory} is a file: a store needs a directory of its own") from None
+        raise UsageError(f"{directory} is a file: use a directory only for the store") from None
     except OSError as error:
         raise UsageError(f"{directory} cannot hold a store: {error.strerror}") from error
     if facts.st_uid != os.geteuid():
@@ -77,17 +77,17 @@ def _check_content(directory: Path, writable_by_others: bool) -> None:
     names = [path.name for path in directory.iterdir()]
     if names and writable_by_others:
         raise UsageError(
-            f"others may write in {directory}, so what lies there cannot be trusted: empty it, or use another one"
+            f"other users may write in {directory}, so its files cannot be trusted: empty it, or use another one"
         )
     links = sorted(path.name for path in directory.iterdir() if path.is_symlink() and path.name != DATA)
     if links:
         raise UsageError(
-            f"{directory} holds a link ({links[0]}) where a file of the store should be: remove it"
+            f"{directory} contains a link ({links[0]}) in place of a file of the store: remove it"
         )
     foreign = sorted(name for name in names if not _OURS.fullmatch(name))
     if foreign and "holdfast.json" not in names:
         raise UsageError(
-            f"{directory} holds other things ({foreign[0]}): a store needs a directory of its own"
+            f"{directory} contains other files ({foreign[0]}): use a directory only for the store"
         )
 
 
@@ -103,11 +103,11 @@ def judge_file_system(directory: Path, kind: str) -> str:
     """Return or raise what `check_file_system` does, for a kind of file system."""
     if _NETWORK.fullmatch(kind):
         raise StoreUnsupported(
-            f"{directory} lies on a network file system ({kind}), where locks and flushes cannot be trusted: "
+            f"{directory} is on a network file system ({kind}), where locks and flushes are not reliable: "
             "use a local directory (HOLDFAST_DIR), or the URL of a server"
         )
     if kind in ("overlay", "aufs"):
-        return f"{directory} lies in a container's own layer ({kind}) and goes with it: put a volume there"
+        return f"{directory} is in a container's own layer ({kind}), and is lost with the container: mount a volume there"
     return ""
 
 

@@ -45,7 +45,7 @@ class Connection:
     def _reply(self) -> str:
         head = self._reader.readline()
         if not head.endswith(b"\r\n"):
-            raise ConnectionResetError("the server hung up")
+            raise ConnectionResetError("the server closed the connection")
         kind, rest = head[:1], head[1:-2].decode(errors="replace")
         if kind == b"-":
             raise ErrorReply(rest)
@@ -60,7 +60,7 @@ class Connection:
             return ""
         body = self._reader.read(length + 2)
         if len(body) != length + 2:
-            raise ConnectionResetError("the server hung up")
+            raise ConnectionResetError("the server closed the connection")
         return body[:-2].decode(errors="replace")
 
     def info(self, *sections: str) -> dict[str, str]:

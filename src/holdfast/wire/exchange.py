@@ -270,7 +270,7 @@ def _meaning(reply: ErrorReply, verb: str) -> HoldfastError:
     if "non local key" in reply.text:
         # The slot moves to another node of a cluster: the store ends the call where it meets a key that has moved.
         return TransportError(
-            f"the store stopped the call in the middle, because its slot moves to another node ({reply.sentence}): some of it "
+            f"the store stopped the call in the middle, because its slot is moving to another node ({reply.sentence}): part of it "
             "may have happened; check before you repeat it"
         )
     return HoldfastError(f"the store replied: {reply.sentence}")

@@ -70,7 +70,7 @@ def meet(shard: Shard, timer: RetryTimer, pause: float = 0.0) -> Plan[CoreInfo]:
     replies = yield from send_until_done(first, timer, pause, is_new=shard.info is None)
     for reply in replies:
         if isinstance(reply, ErrorReply) and reply.code in ("NOAUTH", "WRONGPASS"):
-            raise StoreUnsupported(f"the store wants other credentials: {reply.text}; put them into the URL")
+            raise StoreUnsupported(f"the store refused the credentials: {reply.text}; put the right ones into the URL")
     check_store(facts_of(replies[:3]), settings)
     if settings.durability == "fsync":
         check_flush(replies[4], settings)
@@ -124,7 +124,7 @@ def _with_core(shard: Shard, timer: RetryTimer, reply: Reply) -> Plan[CoreInfo]:
         makes = True
         [reply] = yield from send_until_done([_make(shard)], timer, is_new=shard.info is None)
     raise CoreMismatch(
-        "the store's core changes while we look: clients of different builds are replacing it in turn"
+        "the store's core keeps changing: clients of different builds replace it in turn"
     )
 
 
@@ -137,7 +137,7 @@ def _say_replaced(version: str, digest: str) -> None:
         return
     _replaced.add(digest)
     log.warning(
-        "the store had another build of the core, holdfast's functions in it: %s, now replaced by %s. Programs of different "
+        "the store had another build of the core (holdfast's functions in the store): %s; it was replaced by %s. Programs of different "
         "builds share this store, and each replaces the core of the other; use one build",
         shown_core(version, digest),
         shown_core(ours.version, ours.digest),
@@ -146,7 +146,7 @@ def _say_replaced(version: str, digest: str) -> None:
 
 def _load(shard: Shard, timer: RetryTimer, pause: float = 0.0) -> Plan[None]:
     if not shard.settings.load_core:
-        raise CoreMismatch(f"the store lacks our core and load_core is off: load it with {_LOAD}")
+        raise CoreMismatch(f"the store does not have this client's core, and load_core is off: load it with {_LOAD}")
     load: list[Call] = [("FUNCTION", "LOAD", "REPLACE", _library().text)]
     [reply] = yield from send_until_done(load, timer, pause, is_new=shard.info is None)
     if isinstance(reply, ErrorReply):
@@ -167,7 +167,7 @@ def must_load(version: str, digest: str) -> bool:
         return True
     raise CoreMismatch(
         f"the store holds another core of version {version} (digest {digest[:12]}, ours {ours.digest[:12]}): "
-        "use clients of one build, or give them another store"
+        "use clients of one build, or another store"
     )
 
 
@@ -278,12 +278,12 @@ def _version(text: str) -> tuple[int, int]:
 def _check_policy(policy: str) -> None:
     if policy.startswith("allkeys-"):
         raise StoreUnsupported(
-            f"the store's maxmemory-policy is {policy}, which throws jobs away when memory is short: "
+            f"the store's maxmemory-policy is {policy}, which deletes jobs when memory is short: "
             "set `maxmemory-policy noeviction`"
         )
     if policy.startswith("volatile-"):
         log.warning(
-            "the store's maxmemory-policy is %s: results and replay records may go early when memory is short; "
-            "`noeviction` is better",
+            "the store's maxmemory-policy is %s: results and replay records may be deleted early when memory is short; "
+            "set `maxmemory-policy noeviction`",
             policy,
         )

@@ -85,7 +85,7 @@ class RetryTimer:
     def __str__(self) -> str:
         seconds = self._clock() - self._begun
         if self.tries == 1:
-            return "at the only try" if seconds < 0.05 else f"in 1 try over {seconds:.1f} s"
+            return "in 1 try" if seconds < 0.05 else f"in 1 try over {seconds:.1f} s"
         return f"in {self.tries} tries over {seconds:.1f} s"
 
 
@@ -115,7 +115,7 @@ def send_until_done(
             refused = unready[0]
             if is_new and any(reply.code == "READONLY" for reply in unready):
                 raise StoreUnavailable(
-                    "the URL leads to a replica, which takes no writes: give the URL of its primary, which "
+                    "the URL leads to a replica, which refuses writes: give the URL of its primary, which "
                     "`INFO replication` names there; nothing was applied",
                     may_have_happened=False,
                 )
@@ -179,11 +179,11 @@ def temporary_error(reply: ErrorReply) -> HoldfastError:
     """Return the exception for a temporary error that did not end in time."""
     if reply.code == "OOM":
         return StoreFull(
-            "the store has no memory left for more work; let workers drain it, or raise maxmemory", "OOM"
+            "the store's memory is full; let workers drain it, or raise maxmemory", "OOM"
         )
     if reply.code in _NO_WRITES:
         return StoreUnavailable(
-            f"the store takes no writes ({reply.sentence}); nothing was applied", may_have_happened=False
+            f"the store refuses writes ({reply.sentence}); nothing was applied", may_have_happened=False
         )
     return StoreBusy(
         f"the store was not ready in time ({reply.sentence}); nothing was applied", may_have_happened=False

@@ -126,7 +126,7 @@ def _check(existing: object, wanted: type, client: str) -> None:
     if not isinstance(existing, wanted):
         kind = type(existing)
         raise UsageError(
-            f"{client} works on a {_named(wanted)}, not on a {_named(kind)}; the other kind of client may"
+            f"{client} works on a {_named(wanted)}, not on a {_named(kind)}; use the other kind of client"
             if kind in (sync.Redis, aio.Redis)
             else f"{client} works on a URL or a {_named(wanted)}, not on a {_named(kind)}"
         )

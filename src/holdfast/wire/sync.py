@@ -127,10 +127,10 @@ def opening_error(error: Exception) -> Exception:
     text = str(error).lower()
     if isinstance(error, ResponseError) and "unknown command" in text and "select" in text:
         return StoreUnsupported(
-            f"the URL leads to no store with databases, but perhaps to a sentinel: {_PRIMARY} ({error})"
+            f"the URL does not lead to a store with databases; if it is a sentinel, {_PRIMARY} ({error})"
         )
     if "DB index" in str(error):
-        return StoreUnsupported(f"the store has no database of that number: {error}")
+        return StoreUnsupported(f"the store does not have that database: {error}")
     return link_error(error, sent=False)
 
 

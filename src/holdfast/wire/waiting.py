@@ -96,8 +96,8 @@ def running_loop() -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
     except RuntimeError:
         raise UsageError(
-            "no event loop runs here: an AsyncClient is used inside of one, as in asyncio.run(main()); "
-            "a Client needs none"
+            "no event loop is running: use an AsyncClient inside one, as in asyncio.run(main()), "
+            "or use a Client"
         ) from None
 
 

@@ -110,7 +110,10 @@ class StopOrder:
                 self._kill()
 
     def _kill(self) -> None:
-        log.warning("jobs did not unwind within %g s; the worker ends all the same", self._term_timeout)
+        if self._is_performing:
+            log.warning("the running job did not unwind within %g s; the worker ends now", self._term_timeout)
+        else:
+            log.warning("no reply from the store within %g s; the worker ends now", self._term_timeout)
         self._give_back()
         logging.shutdown()
         os._exit(0)

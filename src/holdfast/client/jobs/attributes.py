@@ -171,7 +171,7 @@ def _rests() -> bool:
 def _written(result: bool) -> bool:
     count, _Dropped.count = _Dropped.count, 0
     if count:
-        log.info("what jobs report is written again; %d reports were dropped", count)
+        log.info("reports of jobs can be written again; %d were dropped meanwhile", count)
     return result
 
 
@@ -183,7 +183,7 @@ def _drop(jid: str, error: Exception) -> bool:
         from holdfast.code.failure import brief  # a program that only puts does without
 
         log.warning(
-            "what job %s reported could not be written; such reports are dropped until they can: %s",
+            "the report of job %s could not be written; reports are dropped until they can be written: %s",
             jid,
             brief(error),
         )

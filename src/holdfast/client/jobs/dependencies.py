@@ -93,7 +93,7 @@ class Collector:
         """Check that this put of this client can wait for the completion. Raises UsageError."""
         jid = self._job.facts.jid
         if self.is_over or self._job.state_changed:
-            raise UsageError(f"job {jid} has ended, so nothing more can be put on its completion")
+            raise UsageError(f"job {jid} has ended, so no more jobs can be put on its completion")
         if not client._shares_root_with(self._client):
             raise UsageError(
                 f"a put on the completion of job {jid} goes to its own store and namespace, "
@@ -101,7 +101,7 @@ class Collector:
             )
         if put.mode == "move":
             raise UsageError(
-                "a put on completion with a jid of your own needs only_new=True: an existing job stays as it is"
+                "a put on completion with jid= requires only_new=True: an existing job is not changed"
             )
         if put.mode == "old":
             raise UsageError("a job cannot be requeued on the completion of another, only put")
@@ -152,7 +152,7 @@ class Block:
 
     def _add(self, client: object, put: OnePut | PutMany, jobs: Sequence[FollowUp]) -> None:
         if self.is_dropped:
-            raise UsageError("this block of on_completion raised, so nothing can be put in it any more")
+            raise UsageError("this block of on_completion has raised, so no more jobs can be put in it")
         self._collector.check(client, put)
         self._collector.add(self.follow, jobs)
 
@@ -186,8 +186,8 @@ class OnCompletion:
         if self.facts.state not in _HELD:
             # This object cannot complete it, so the puts would never be sent.
             raise UsageError(
-                f"job {self.facts.jid} is {self.facts.state}, so it cannot complete: on_completion is for the job that runs, "
-                "as current_job() and pop() return it"
+                f"job {self.facts.jid} is {self.facts.state}, so it cannot complete: on_completion is for a running job, "
+                "as returned by current_job() or pop()"
             )
         collector = self._collector = self._collector or Collector(self, self._client)
         block = collector.begin()
@@ -349,5 +349,5 @@ def _follow_up(settings: Settings, given: object) -> FollowUp:
         raise UsageError("a follow-up needs queue and klass")
     put = make_put(settings, check_queue("queue", queue), klass, data, options)
     if put.mode == "only":
-        raise UsageError("a follow-up takes no only_new: an existing job stays as it is")
+        raise UsageError("a follow-up takes no only_new: an existing job is not changed")
     return follow_up_of(put)

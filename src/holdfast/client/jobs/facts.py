@@ -143,7 +143,7 @@ class JobView(JidHandle):
             return facts
         if self._more is None:
             if isinstance(self, AsyncMethods):
-                raise UsageError(f"a popped job comes without its {what}: `await job.load()` first")
+                raise UsageError(f"a popped job does not include its {what}: call `await job.load()` first")
             self._fill(self._client.run(JobGet((self.jid,))))
         return cast("JobFacts", self._more)
 

@@ -275,7 +275,7 @@ def _ready(job: Any) -> Steps[Code | None]:
     awaits: object = job
     if is_async and not isinstance(awaits, AsyncMethods):
         raise UsageError(
-            f"{job.klass_name} is async def: pop the job with an AsyncClient, or let a worker perform it"
+            f"{job.klass_name} is async def: pop the job with an AsyncClient, or run it with a worker"
         )
     if job.token:  # a job that was built by hand has no history in any store
         yield job.log(f"started by pid:{os.getpid()}")
@@ -397,7 +397,7 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
 
     def _log_failure(self, group: str) -> Callable[[str], str]:
         def report(jid: str) -> str:
-            log.error("job %s failed in group %s, by its own call", jid, group)
+            log.error("job %s failed in group %s, because its code called fail()", jid, group)
             return jid
 
         return report

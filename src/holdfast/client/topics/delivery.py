@@ -56,7 +56,7 @@ def bridge_of(
     for name in _FIXED:
         if name in options:
             raise UsageError(
-                f"{name} cannot be given: each job has the id of its message, and is put only once"
+                f"{name} cannot be given: each job has the id of its message, and is put once"
             )
     bridge = Bridge(check_name("to_queue", to_queue), klass, dict(options))
     # Refuse now what cannot be put. The options of a class depend on the data, so they are not checked.
@@ -205,7 +205,7 @@ class SubscriptionBase:
         try:
             yield self._run(TopicReserve(self.topic, self.ttr_ms, None, 0, WOKEN))
         except HoldfastError as error:
-            log.debug("topic %s: no other subscription was woken: %s", self.topic, error)
+            log.debug("topic %s: no other subscription could be woken: %s", self.topic, error)
 
     def _deliver(self, messages: Sequence[Message]) -> Steps[None]:
         items = [self.item_class(message, self.client) for message in messages]
@@ -249,7 +249,7 @@ class SubscriptionBase:
         for item, has_ended in zip(items, ended, strict=True):
             if not has_ended:
                 log.warning(
-                    "topic %s: %s took longer than its ttr of %g s, so it comes again",
+                    "topic %s: message %s took longer than its ttr of %g s, so it will be delivered again",
                     self.topic,
                     item.id,
                     self.ttr_ms / 1000,
@@ -269,7 +269,7 @@ class SubscriptionBase:
     def _report(self, item: ItemVerbs, error: BaseException) -> Steps[None]:
         """Report a message that was not handled."""
         if self.on_error is None:
-            sentence = "topic %s: %s was not handled and comes back when its ttr is over"
+            sentence = "topic %s: message %s was not handled; it will be delivered again when its ttr is over"
             log.error(sentence, self.topic, item.id, exc_info=error)
             return
         try:

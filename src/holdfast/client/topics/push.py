@@ -113,7 +113,7 @@ class Push:
             raise UsageError("push: expected at least one web hook")
         for topic in topics:
             if topics.count(topic) > 1:
-                raise UsageError(f'topic "{topic}" has two web hooks: each message goes to one place only')
+                raise UsageError(f'topic "{topic}" has two web hooks; expected one, because each message is delivered to one place')
         self.counts = PushCounts()
         self._client, self._webhooks = client, tuple(webhooks)
         self._ending = asyncio.Event()
@@ -219,7 +219,7 @@ class _Delivery(AsyncSubscription):
             await asyncio.wait((self._deleting,), timeout=_LAST_CALL)
             self._deleting.cancel()
         if self._accepted:
-            sentence = "topic %s: %d accepted messages could not be deleted, and are delivered again"
+            sentence = "topic %s: %d accepted messages could not be deleted, and will be delivered again"
             log.error(sentence, self.topic, len(self._accepted))
 
     # Send.
@@ -228,7 +228,7 @@ class _Delivery(AsyncSubscription):
         try:
             response = await self._post(message)
         except asyncio.CancelledError:
-            self._note_failure(message, "the delivery was broken off")
+            self._note_failure(message, "the delivery was interrupted")
             raise
         except Exception as error:
             self._note_failure(message, _cause(error, self._webhook.timeout))
@@ -254,7 +254,7 @@ class _Delivery(AsyncSubscription):
     def _note_failure(self, message: Message, why: str) -> None:
         self._counts.failed += 1
         self._has_failed = True
-        sentence = 'topic %s: "%s" was not accepted by %s: %s; it comes back when its ttr of %g s is over'
+        sentence = 'topic %s: "%s" was not accepted by %s: %s; it will be delivered again when its ttr of %g s is over'
         log.error(sentence, self.topic, message.id, self._webhook.origin, why, self._webhook.ttr)
 
     # Delete.
@@ -290,7 +290,7 @@ class _Delivery(AsyncSubscription):
                 self._counts.delivered += 1
             else:
                 self._counts.late += 1
-                sentence = 'topic %s: "%s" was accepted after its ttr of %g s, so it comes again'
+                sentence = 'topic %s: "%s" was accepted after its ttr of %g s, so it will be delivered again'
                 log.warning(sentence, self.topic, message.id, self._webhook.ttr)
 
 

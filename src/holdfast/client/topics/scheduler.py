@@ -93,7 +93,7 @@ def _put(ask: Planner, topic: str, page: Sequence[tuple[bytes, int, bytes | None
         try:
             named[check_name("id", id.decode())] = (id, when, body)
         except (UsageError, UnicodeError) as error:
-            log.warning("a message of the older topic %s stays where it is: %s", topic, error)
+            log.warning("a message of the older topic %s was not moved: %s", topic, error)
     if not named:
         return gone
     words = [word for name, (_, when, body) in named.items() for word in (name, when, body)]
@@ -106,7 +106,7 @@ def _put(ask: Planner, topic: str, page: Sequence[tuple[bytes, int, bytes | None
             gone.add(id)
         else:
             log.warning(
-                "a message %s of the older topic %s stays where it is: another has its id", name, topic
+                "message %s of the older topic %s was not moved: another one has its id", name, topic
             )
     return gone
 

@@ -53,13 +53,13 @@ class Kind(NamedTuple):
 
 
 KINDS: Final[Mapping[str, Kind]] = {
-    "surge": Kind("failure group", "groups with many more failures than usual"),
+    "surge": Kind("failure group", "groups with many more failures than before"),
     "many-failures": Kind("failure group", "groups with very many failed jobs"),
     "not-allowed": Kind("failure group", "groups of jobs whose code is not allowed"),
     "no-worker": Kind("queue", "queues with waiting jobs and no worker"),
-    "waiting-long": Kind("queue", "queues whose next job has waited long"),
+    "waiting-long": Kind("queue", "queues whose next job has waited for long"),
     "paused": Kind("queue", "paused queues"),
-    "stalled": Kind("queue", "queues with leases that have ended"),
+    "stalled": Kind("queue", "queues with expired leases"),
     "depends-failed": Kind("queue", "queues with jobs that wait for failed jobs"),
     "worker-gone": Kind("worker", "silent workers that hold jobs"),
     "throttle-left": Kind("throttle", "throttles full of jobs that do not run"),
@@ -69,10 +69,10 @@ KINDS: Final[Mapping[str, Kind]] = {
     "recurring-flood": Kind("recurring job", "recurring jobs that put more than runs"),
     "operation": Kind("operation", "operations whose program is gone"),
     "store-memory": Kind("store", "stores that are almost full"),
-    "store-persistence": Kind("store", "stores that do not save what they promise"),
+    "store-persistence": Kind("store", "stores that are less durable than promised"),
     "store-eviction": Kind("store", "stores that delete keys"),
     "store-replication": Kind("store", "stores whose replicas are behind"),
-    "store-unknown": Kind("store", "stores of which little is known"),
+    "store-unknown": Kind("store", "stores that cannot be checked"),
 }
 
 

@@ -213,7 +213,7 @@ def leftovers(calls: Calls, known: Container[str], is_whole: bool, most: int) ->
     """Look for keys of unknown queues among the first `most` keys of the store. `is_whole`: all queues are in `known`."""
     root = calls.shard.root
     if not most or not is_whole:
-        why = "there are too many queues" if most else "--keys is 0"
+        why = "too many queues" if most else "--keys is 0"
         return Finding("leftovers", "note", f"Not checked: {why}.")
     found, looked_at, cursor = Counter[str](), 0, "0"
     pattern = _GLOB.sub(r"\\\1", root) + "*"
@@ -242,7 +242,7 @@ def _finding(found: Counter[str], looked_at: int, root: str) -> Finding:
     if not found:
         return Finding("leftovers", "ok", f"No keys of unknown queues {among}.")
     [(name, count)] = found.most_common(1)
-    text_ = f"{found.total()} keys of {len(found)} unknown queues {among}, most of queue {one_line(name)} ({count}); UNLINK those that are not needed."
+    text_ = f"{found.total()} keys of {len(found)} unknown queues {among}, most of queue {one_line(name)} ({count}); delete those that are not needed with UNLINK."
     remedy = f"redis-cli --scan --pattern {quote(f'{root}*:{name}*')}"
     return Finding("leftovers", "note", text_, remedy)
 
@@ -301,8 +301,8 @@ def _rights(found: CoreInfo, namespace: str) -> list[Finding]:
     if not found.denied:
         return []
     if set(found.denied) >= WRITES and not set(found.denied) & READS:
-        return [Finding("rights", "note", "The user of this URL may only read.")]
-    text_ = f"The user of this URL may not run {', '.join(found.denied)}: clients refuse to start."
+        return [Finding("rights", "note", "The user of this URL has read access only.")]
+    text_ = f"The user of this URL may not run {', '.join(found.denied)}, so clients refuse to start."
     return [Finding("rights", "bad", text_, f"holdfast acl ROLE --namespace {namespace} | redis-cli")]
 
 
@@ -320,13 +320,13 @@ def _version_of(found: CoreInfo, libraries: Sequence[str]) -> Finding:
         text_ = f"{shown}; {len(libraries)} libraries are loaded: {', '.join(sorted(libraries))}."
         return Finding("core", "note", text_, "FUNCTION DELETE the older one when no client uses it")
     if found.digest == ours.digest:
-        return Finding("core", "ok", f"{shown}, the one of this program.")
+        return Finding("core", "ok", f"{shown}, the same as this program.")
     text_ = f"{shown}; this program has {shown_core(ours.version, ours.digest)}."
     if release_of(found.version) < release_of(ours.version):
         return Finding("core", "warn", text_, f"the next client of this release loads its core; or {_LOAD}")
     if release_of(found.version) > release_of(ours.version):
         return Finding("core", "note", text_, "upgrade this program")
-    return Finding("core", "warn", text_, "use programs of one build, or give them stores of their own")
+    return Finding("core", "warn", text_, "use programs of one build, or a separate store for each")
 
 
 def _of_namespace(calls: Calls, info: CoreInfo, keys: int) -> Plan[list[Finding]]:

@@ -108,7 +108,7 @@ def add(ask: Planner, snooze: Snooze, now_ms: int) -> Plan[None]:
     def added(known: Sequence[Snooze]) -> list[Snooze]:
         others = [one for one in known if not (one.is_over(now_ms) or _is_same(one, snooze))]
         if len(others) >= _MOST:
-            raise UsageError(f"{_MOST} findings are snoozed: end one of these first")
+            raise UsageError(f"{_MOST} findings are snoozed, the maximum; end one of them first")
         return [*others, snooze]
 
     yield from _change(ask, snooze.who, "snooze", what, until, added)

@@ -103,7 +103,7 @@ def persistence(facts: StoreFacts) -> Finding:
     remedy = "redis-cli CONFIG SET appendonly yes"
     if facts.config is not None and not facts.config.get("save"):
         return Finding(
-            "persistence", "warn", "No file is written: a crash or restart loses everything.", remedy
+            "persistence", "warn", "Persistence is off: a crash or restart loses everything.", remedy
         )
     if info.get("rdb_last_bgsave_status", "ok") != "ok":
         return Finding("persistence", "bad", f"The last snapshot failed; {lost} changes are unsaved.", remedy)
@@ -115,12 +115,12 @@ def persistence(facts: StoreFacts) -> Finding:
 
 def _appending(policy: str | None, delayed: int) -> Finding:
     if policy is None:
-        text_ = "The append-only file is on; when it is flushed is not known, because CONFIG GET is barred."
+        text_ = "The append-only file is on; its flush policy is not known, because CONFIG GET is barred."
         return Finding("persistence", "note", text_, "redis-cli CONFIG GET appendfsync")
     loses = {
         "always": "a crash loses nothing that was acknowledged",
         "everysec": "a crash of the machine loses up to 2 s, of the process nothing",
-    }.get(policy, "a crash of the machine loses what its system has not written yet, up to 30 s")
+    }.get(policy, "a crash of the machine loses what the system has not written yet, up to 30 s")
     text_ = f"The append-only file is flushed with appendfsync {policy}: {loses}."
     if delayed:
         return Finding("persistence", "note", f"{text_} {delayed} flushes were late.", "use a faster disk")
@@ -135,7 +135,7 @@ def eviction(facts: StoreFacts) -> Finding:
     policy = facts.info.get("maxmemory_policy", "noeviction")
     if policy == "noeviction":
         return Finding(
-            "eviction", "ok", "maxmemory-policy noeviction: a full store refuses, and loses nothing."
+            "eviction", "ok", "maxmemory-policy noeviction: a full store refuses writes, and deletes nothing."
         )
     is_bad = policy.startswith("allkeys-")
     verdict: Verdict = "bad" if is_bad else "warn"
@@ -164,7 +164,7 @@ def memory(facts: StoreFacts, flags: str = "") -> Finding:
         return Finding(
             "memory",
             "note",
-            f"{shown}: the system may kill a store that grows.",
+            f"{shown}: the system may kill the store if it grows.",
             "redis-cli CONFIG SET maxmemory SIZE",
         )
     return Finding("memory", "ok", f"{shown}.")
@@ -243,7 +243,7 @@ def clock(calls: Calls) -> Plan[Finding]:
     way = "ahead of" if offset > 0 else "behind"
     text_ = f"The store's clock is {abs(offset):.3f} s {way} this machine's (± {best / 2:.3f} s)."
     if abs(offset) > 1:
-        remedy = "run NTP on both machines: leases and delays follow the store's clock"
+        remedy = "run NTP on both machines: leases and delays use the store's clock"
         return Finding("clock", "warn" if abs(offset) > 60 else "note", text_, remedy)
     return Finding("clock", "ok", text_)
 
@@ -261,9 +261,9 @@ def slow_log(calls: Calls) -> Plan[Finding]:
     entries = [_entry(row) for row in cast("Sequence[Sequence[Any]]", reply)]
     ours = [(ms, name) for when, ms, name in entries if name and when > time() - _DAY]
     if not ours:
-        return Finding("slow log", "ok", f"No call of ours among the last {len(entries)} slow ones.")
+        return Finding("slow log", "ok", f"No call of holdfast among the last {len(entries)} slow ones.")
     longest, name = max(ours)
-    text_ = f"{len(ours)} slow calls of ours in a day; the longest is {name} with {longest:.1f} ms."
+    text_ = f"{len(ours)} slow calls of holdfast in a day; the longest is {name} with {longest:.1f} ms."
     verdict: Verdict = "warn" if longest >= 100 else "note"
     return Finding("slow log", verdict, text_, "redis-cli SLOWLOG GET 10")
 

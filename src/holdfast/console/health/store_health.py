@@ -24,7 +24,7 @@ from holdfast.console.health.store_checks import (
 )
 from holdfast.console.search.filter_values import Exact
 from holdfast.models import Counts
-from holdfast.text import one_line, size
+from holdfast.text import counted, one_line, size
 from holdfast.wire.plans import Call, ErrorReply, Plan, Planner
 from holdfast.wire.shards import Shard
 
@@ -115,7 +115,7 @@ def _memory_of(facts: StoreFacts) -> StoreMemory:
 
 def _unknown(facts: StoreFacts) -> Attention:
     why = facts.barred or "INFO has no line used_memory"
-    text = f"how full the store is, and what it saves, is not known: {why}"
+    text = f"memory and persistence of the store cannot be checked: {why}"
     return Attention("note", "store-unknown", "INFO", text, "redis-cli ACL SETUSER USER +info")
 
 
@@ -123,7 +123,7 @@ def _of_checks(facts: StoreFacts, shard: Shard) -> Iterator[Attention]:
     promised = shard.settings.durability != "memory" and facts.info.get("aof_enabled") != "1"
     saved = persistence(facts)
     if promised:
-        text = f"durability {shard.settings.durability} is promised, but the append-only file is off: a crash may lose all since the last snapshot"
+        text = f"durability {shard.settings.durability} is promised, but the append-only file is off: a crash may lose everything since the last snapshot"
         yield _attention(
             "urgent", "store-persistence", "persistence", text, "redis-cli CONFIG SET appendonly yes"
         )
@@ -157,7 +157,7 @@ def _memory(facts: StoreFacts, found: StoreMemory, flags: str) -> Attention:
     ]
     if found.shares:
         details.insert(
-            0, f"by a sample of {found.looked} jobs, the jobs of this namespace take {_whole(found)}:"
+            0, f"estimated from {counted(found.looked, 'job')}, the jobs of this namespace take {_whole(found)}:"
         )
     raised = 2 * (found.limit or found.used) // 1_000_000 + 1
     raise_it = f"redis-cli CONFIG SET maxmemory {raised}mb"

@@ -53,7 +53,7 @@ def no_worker(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
         for one in facts.queues
         if one.waiting and not one.paused and not servers[one.name].taking
     ]
-    return RuleFindings("Every queue in which jobs wait has a worker.", found)
+    return RuleFindings("Every queue with waiting jobs has a worker.", found)
 
 
 def _unserved(facts: NamespaceFacts, one: Counts, servers: Servers, programs: int) -> Attention:
@@ -65,11 +65,11 @@ def _unserved(facts: NamespaceFacts, one: Counts, servers: Servers, programs: in
         command = f"holdfast workers resume{facts.flags} {argument(servers.quiet[0])}"
     elif servers.silent:
         seen = {worker.name: worker.seen_ms for worker in servers.silent}
-        text += f"no worker takes from this queue; {silence(seen, facts.now)}"
+        text += f"no worker takes jobs from this queue; {silence(seen, facts.now)}"
     else:
-        text += "no worker takes from this queue"
+        text += "no worker takes jobs from this queue"
     if programs:
-        text += f"; programs that pop jobs by themselves ({programs}) may serve it"
+        text += f"; programs that pop jobs themselves ({programs}) may serve it"
     severity: Severity = "note" if programs or age < _MINUTE else "urgent"
     return Attention(severity, "no-worker", one.name, text, command, jobs=one.waiting)
 
@@ -83,7 +83,7 @@ def waiting_long(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     """Look for queues whose next job has waited for a minute although workers take from them."""
     servers = yield from _servers(ask, facts)
     served = {name for name, one in servers.items() if one.taking}
-    return RuleFindings("No job waits long where workers take jobs.", list(_backlogs(facts, served)))
+    return RuleFindings("No job has waited long in a queue with workers.", list(_backlogs(facts, served)))
 
 
 def _backlogs(facts: NamespaceFacts, served: set[str]) -> Iterator[Attention]:
@@ -91,7 +91,7 @@ def _backlogs(facts: NamespaceFacts, served: set[str]) -> Iterator[Attention]:
         age = facts.now - _oldest(one)
         is_full = one.limit and one.running >= one.limit
         if one.waiting and not one.paused and age > _MINUTE and one.name in served and not is_full:
-            text = f"the next job has waited for {span(age)}, {one.waiting} waiting and {one.running} running"
+            text = f"the next job has waited for {span(age)}; {one.waiting:,} waiting, {one.running:,} running"
             command = f"holdfast queues show{facts.flags} {argument(one.name)}"
             yield Attention("warning", "waiting-long", one.name, text, command, jobs=one.waiting)
 
@@ -128,7 +128,7 @@ def _pause(facts: NamespaceFacts, one: Counts) -> str:
     why = f": {one_line(one.paused_why)}" if one.paused_why else ""
     left = one.paused_until_ms - facts.now
     ends = f", until {span(left)} from now" if one.paused_until_ms else ""
-    return f"{one_line(one.paused_by) or 'somebody'}{why}{ends}"
+    return f"{one_line(one.paused_by) or 'an unnamed user'}{why}{ends}"
 
 
 def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
@@ -138,13 +138,13 @@ def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
         page = yield from ask(ListSet("stalled", one.name, None, 1))
         if page.entries:
             age = facts.now - float(page.entries[0].score)
-            text = f"{counted(one.stalled, 'lease')} ended, the first {span(age)} ago, and no worker took the job again"
+            text = f"{counted(one.stalled, 'lease')} ended, the first {span(age)} ago, and no worker has taken the job again"
             is_late = age > _LONG_ENDED
             severity: Severity = "warning" if is_late else "note"
             jobs = f"holdfast jobs list{facts.flags} {quote(f'queue:{Exact(one.name)} state:stalled')}"
             command = f"holdfast worker -q {as_argument(one.name)}{facts.flags}" if is_late else jobs
             found.append(Attention(severity, "stalled", one.name, text, command, jobs=one.stalled))
-    return RuleFindings("No lease ended without another worker for the job.", found)
+    return RuleFindings("Every expired lease was taken over by another worker.", found)
 
 
 # Dependencies.
@@ -198,7 +198,7 @@ def worker_gone(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     found: list[Attention] = []
     for name, count in facts.lost.most_common():
         silence = f"silent for {seen[name]}" if name in seen else "not on the list of workers"
-        text = f"{silence}, and holds {counted(count, 'job')}; others take a job when its lease ends, or after this command"
+        text = f"{silence}, and holds {counted(count, 'job')}; other workers take a job when its lease ends, or after this command"
         command = f"holdfast jobs expire{facts.flags} --filter {quote(f'worker:{Exact(name)}')}"
         alone = [
             queue
@@ -207,7 +207,7 @@ def worker_gone(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
         ]
         also = ""
         if alone:
-            text = f"{silence}, and holds {counted(count, 'job')}; no other worker takes from queue {one_line(alone[0])}"
+            text = f"{silence}, and holds {counted(count, 'job')}; no other worker takes jobs from queue {one_line(alone[0])}"
             command, also = f"holdfast worker -q {as_argument(alone[0])}{facts.flags}", command
         found.append(Attention("urgent", "worker-gone", name, text, command, jobs=count, also=also))
     return RuleFindings("Every worker that holds jobs sends heartbeats.", found)
@@ -249,11 +249,11 @@ def _full_throttle(ask: Planner, facts: NamespaceFacts, name: str, one: Throttle
     gone = [jid for jid, job in pairs if job is None or job.state in ("complete", "failed")]
     if gone:
         text = (
-            f"jobs that do not run hold {len(gone)} of its {one.maximum} slots, such as {one_line(gone[0])}"
+            f"jobs that do not run hold {len(gone):,} of its {one.maximum:,} slots, such as {one_line(gone[0])}"
         )
         command = f"holdfast throttles release{facts.flags} {argument(name, *gone[:_RELEASED])}"
         return Attention("urgent", "throttle-left", name, text, command, jobs=one.pending)
-    text = f"{one.used} of {one.maximum} slots are taken, and {counted(one.pending, 'job')} wait for one"
+    text = f"{one.used:,} of {one.maximum:,} slots are taken, and {counted(one.pending, 'job waits', 'jobs wait')} for one"
     if page.entries:
         since = span(facts.now - float(page.entries[0].score))
         text += f"; {one_line(page.names[0])} has held one for {since}"
@@ -275,7 +275,7 @@ def recurring(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
         page = yield from ask(ListSet("recurring", one.name, None, 1))
         for jid, late in ((entry.member, facts.now - float(entry.score)) for entry in page.entries):
             if late > _MINUTE and all(other.subject != jid for other in found):
-                text = f"its next job is {span(late)} late: a worker that takes from queue {one_line(one.name)} puts it"
+                text = f"its next job is {span(late)} late: it is put when a worker takes jobs from queue {one_line(one.name)}"
                 command = f"holdfast worker -q {as_argument(one.name)}{facts.flags}"
                 found.append(Attention("warning", "recurring-late", jid, text, command))
     return RuleFindings(
@@ -293,7 +293,7 @@ def _flood(ask: Planner, facts: NamespaceFacts, one: Counts) -> Plan[list[Attent
     if job is None or job.paused:
         return []
     every = span(job.interval_ms)
-    text = f"puts a job every {every} into queue {one_line(one.name)}, where {one.waiting} wait by now"
+    text = f"puts a job every {every} into queue {one_line(one.name)}, where {counted(one.waiting, 'job waits', 'jobs wait')}"
     command = f"holdfast recurring pause{facts.flags} {argument(jid)}"
     return [Attention("warning", "recurring-flood", jid, text, command, jobs=one.waiting)]
 
@@ -316,7 +316,7 @@ def _missing(facts: NamespaceFacts, one: RecurringFacts) -> Attention:
     missed, since = one.missed_by(facts.now), one.paused_since_ms
     ago = f" {span(facts.now - since)} ago" if since else ""
     why = f": {one_line(one.paused_why)}" if one.paused_why else ""
-    text = f"paused{ago} by {one_line(one.paused_by) or 'somebody'}{why}; it has missed {counted(missed, 'run')}, the first at {short_clock(one.next_ms)}"
+    text = f"paused{ago} by {one_line(one.paused_by) or 'an unnamed user'}{why}; it has missed {counted(missed, 'run')}, the first at {short_clock(one.next_ms)}"
     commands = [f"holdfast recurring {verb}{facts.flags} {argument(one.jid)}" for verb in ("resume", "run")]
     return Attention(
         "warning", "recurring-paused", one.jid, text, commands[0], since_ms=since, also=commands[1]
@@ -348,7 +348,7 @@ def _average(counts: Sequence[int]) -> float:
 def surge_text(group: FailureGroup) -> str:
     """Return how many jobs of a failure group failed in this hour, and before."""
     last, before = group.trend[-1], _average(group.trend[:-1])
-    return f"{last} jobs failed in this hour, {before:.0f} an hour before; {group.count} are there"
+    return f"{counted(last, 'job')} failed in this hour, {before:,.0f} an hour before; {group.count:,} in the group"
 
 
 def _failing(facts: NamespaceFacts, group: FailureGroup) -> Iterator[Attention]:
@@ -369,7 +369,7 @@ def _failing(facts: NamespaceFacts, group: FailureGroup) -> Iterator[Attention]:
             "warning", "not-allowed", group.name, text, command, jobs=group.count, since_ms=group.first_ms
         )
     elif group.count > _MANY_FAILURES:
-        text = f"{group.count} failed jobs are there until they are retried or cancelled"
+        text = f"{counted(group.count, 'failed job')}, kept until retried or cancelled"
         yield Attention(
             "warning", "many-failures", group.name, text, command, jobs=group.count, since_ms=group.first_ms
         )
@@ -385,7 +385,7 @@ def operations(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
             text = f"{one.spec.action} of {one_line(one.spec.filter)}: its program is gone, {one.share:.0%} done, {done}"
             command = f"holdfast operations resume{facts.flags} {argument(one.id)}"
             found.append(Attention("warning", "operation", one.id, text, command))
-    return RuleFindings("No change of many jobs was left halfway.", found)
+    return RuleFindings("No operation was interrupted.", found)
 
 
 Rule = Callable[[Planner, NamespaceFacts], Plan[RuleFindings]]

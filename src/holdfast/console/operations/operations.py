@@ -359,7 +359,7 @@ def undo(ask: Planner, id: str, who: str, runner: str, now_ms: int) -> Plan[Runn
     if found.spec.action not in INVERSE or found.state == "undone":
         raise WrongState(f"operation {id} ({found.spec.action}, {found.state}) cannot be undone")
     if not detail.chunks:
-        raise WrongState(f"operation {id} can be undone for an hour only")
+        raise WrongState(f"operation {id} can only be undone for an hour")
     spec = Spec(
         action=INVERSE[found.spec.action],
         who=who,

@@ -94,7 +94,7 @@ def check_spec(spec: Spec) -> Spec:
     check_whole("most", spec.most, 0, MOST_JOBS)
     query = spec.query
     if not str(query):
-        raise UsageError("the filter is empty, so it matches every job; to mean that, write jid:*")
+        raise UsageError("the filter is empty, and would match every job; write jid:* if you mean that")
     return msgspec.structs.replace(spec, filter=str(query))
 
 
@@ -141,7 +141,7 @@ def patch_of(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"the patch is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise UsageError(f"the patch is a JSON object, not {text!r:.80}")
+        raise UsageError(f"the patch must be a JSON object, not {text!r:.80}")
     return cast("dict[str, Any]", found)
 
 

@@ -105,7 +105,7 @@ def _of_queues(found: Figures) -> Iterator[Metric]:
     )
     paused = Metric("holdfast_queue_paused", "1 if the queue is paused.", "gauge", ("queue",))
     limit = Metric(
-        "holdfast_queue_limit", "Jobs that may run at once, 0 for any number.", "gauge", ("queue",)
+        "holdfast_queue_limit", "Jobs that may run at the same time; 0: no limit.", "gauge", ("queue",)
     )
     for one in found.counts:
         name = one.name if one.name in found.stats else OTHER
@@ -139,14 +139,14 @@ def _of_statistics(found: Figures) -> Iterator[Metric]:
 
 
 _COUNTED: Final = {
-    "put": "Jobs that came into a queue.",
-    "popped": "Jobs that were handed to a worker.",
+    "put": "Jobs put into a queue.",
+    "popped": "Jobs taken by a worker.",
     "completed": "Runs that succeeded.",
     "failed": "Jobs that failed.",
-    "retried": "Runs that ended in an error and are repeated.",
-    "lost": "Leases that were lost.",
-    "timed_out": "Leases that an operator ended.",
-    "cancelled": "Jobs that were cancelled.",
+    "retried": "Runs that ended in an error and were retried.",
+    "lost": "Leases lost.",
+    "timed_out": "Leases ended by an operator.",
+    "cancelled": "Jobs cancelled.",
 }
 
 
@@ -166,9 +166,9 @@ def _of_groups(groups: Sequence[FailureGroup]) -> Metric:
 
 
 def _of_throttles(found: Sequence[Throttle]) -> Iterator[Metric]:
-    used = Metric("holdfast_throttle_used", "Slots of a throttle that are taken.", "gauge", ("throttle",))
+    used = Metric("holdfast_throttle_used", "Used slots of a throttle.", "gauge", ("throttle",))
     maximum = Metric("holdfast_throttle_maximum", "Slots of a throttle.", "gauge", ("throttle",))
-    pending = Metric("holdfast_throttle_pending", "Jobs that wait for a slot.", "gauge", ("throttle",))
+    pending = Metric("holdfast_throttle_pending", "Jobs waiting for a slot.", "gauge", ("throttle",))
     for one in found:
         used.add((one.id,), one.facts.used)
         maximum.add((one.id,), one.facts.maximum)
@@ -179,9 +179,9 @@ def _of_throttles(found: Sequence[Throttle]) -> Iterator[Metric]:
 def _of_store(found: StoreMemory) -> Iterator[Metric]:
     """Return how full the store is; metrics without a sample where that is not known."""
     for name, meaning, value in (
-        ("holdfast_store_memory_bytes", "Memory that the store uses.", found.used),
-        ("holdfast_store_memory_limit_bytes", "maxmemory of the store, 0 without one.", found.limit),
-        ("holdfast_store_full", "1 if the store refuses puts for want of memory.", int(found.is_full)),
+        ("holdfast_store_memory_bytes", "Memory used by the store.", found.used),
+        ("holdfast_store_memory_limit_bytes", "maxmemory of the store; 0: no limit.", found.limit),
+        ("holdfast_store_full", "1 if the store refuses puts because its memory is full.", int(found.is_full)),
     ):
         yield Metric(name, meaning, "gauge", (), {(): value} if found.is_known else {})
 
