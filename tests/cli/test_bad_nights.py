@@ -280,7 +280,7 @@ def test_a_bad_deploy_is_tried_by_one_job_before_the_others(night: Night, client
     assert (verdict, command) == ("bad", seen["command"])
     shown = night.follows(command)
     assert "200  ValueError: no template 'spring'" in shown
-    assert "200 of 200 have klass shop.Deploy" in shown
+    assert "200 of 200 have job shop.Deploy" in shown
     night.works("--path", str(night.here), "--pool", "thread")
     retry = ("failed", "retry", "mail-ValueError", "--probe", "--yes")
     said = night.types(*retry, code=1)
@@ -292,7 +292,7 @@ def test_a_bad_deploy_is_tried_by_one_job_before_the_others(night: Night, client
     night.works("--path", str(night.here), "--pool", "thread")
     said = night.types(*retry)
     assert "has completed" in said
-    assert f"{count - 1} jobs retried, 0 the same, 0 refused" in said
+    assert f"{count - 1} jobs retried, 0 unchanged, 0 refused" in said
     assert night.reads("failed")["groups"] == []
     assert night.finding("failures")[0] == "ok"
     assert "bulk retry" in night.types("audit")
@@ -354,7 +354,7 @@ def test_of_two_versions_the_older_workers_are_made_quiet(night: Night, client: 
     verdict, text, command = night.finding("worker versions")
     assert verdict == "warn"
     assert text.startswith("Workers of 2 versions: 0.1.9 (1), 0.2.0 (2).")
-    assert "old-0 is quiet now" in night.follows(command)
+    assert "old-0 is quiet: it takes no more jobs" in night.follows(command)
     quiet = {row["name"]: row["quiet"] for row in night.reads("workers", "list")}
     assert quiet == {"old-0": True, "new-0": False, "new-1": False}
     night.types("workers", "forget", "old-0")

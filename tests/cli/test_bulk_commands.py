@@ -47,7 +47,7 @@ def test_a_filter_is_tried_dry_first_and_asks(client: Client, place: tuple[str, 
     first, states, queues, others, *table = said.stdout.splitlines()
     assert first.startswith("12 jobs to retry (12 jobs in state failed in 1 queue")
     assert (states, queues) == ("by state: failed 12", "by queue: mail 12")
-    assert others == "Only jobs that are failed can be retried; others are left out."
+    assert others == "Only jobs that are failed can be retried; others are not changed."
     assert (len(table), table[-1]) == (12, "… and 2 more jobs")
     found = json.loads(
         holdfast("jobs", "retry", "--filter", "queue:mail", "--dry-run", "--json", *place).stdout
@@ -64,7 +64,7 @@ def test_a_filter_is_tried_dry_first_and_asks(client: Client, place: tuple[str, 
     with Terminal("jobs", "retry", "--filter", "queue:mail", *place) as screen:
         screen.shows("Retry 12 jobs? [y/N]")
         screen.press("y\n")
-        screen.shows("12 jobs retried, 0 the same, 0 refused", "To undo it within an hour:")
+        screen.shows("12 jobs retried, 0 unchanged, 0 refused", "To undo it within an hour:")
         assert screen.code() == 0
     assert client.queues["mail"].counts["waiting"] == 14
 
@@ -78,7 +78,7 @@ def test_what_was_done_is_reported_and_undone(client: Client, place: tuple[str, 
     assert said.stdout.endswith(f"holdfast operations undo {' '.join(place)} {id}\n")
     assert holdfast("operations", "undo", id, *place).returncode == 2
     said = holdfast("operations", "undo", id, "--yes", *place)
-    assert (said.returncode, said.stdout.startswith("3 jobs put among the failed jobs")) == (0, True)
+    assert (said.returncode, said.stdout.startswith("3 jobs marked as failed")) == (0, True)
     assert client.queues["mail"].counts["failed"] == 3
     shown = holdfast("operations", "show", id, *place).stdout
     assert "state        undone\n" in shown
@@ -92,10 +92,10 @@ def test_jobs_that_refuse_are_named_with_their_reasons(client: Client, place: tu
     jid = client.queues["a"].put("K", tags=["vip"])
     said = holdfast("jobs", "run", "--filter", "tag:vip", "--yes", *place)
     assert (said.returncode, said.stderr) == (1, "")
-    assert said.stdout.startswith("0 jobs started, 0 the same, 1 refused")
+    assert said.stdout.startswith("0 jobs started, 0 unchanged, 1 refused")
     assert f"jid\trefused because\n{jid}\t{jid} is waiting\n" in said.stdout
     said = holdfast("jobs", "run", "--filter", "tag:vip", "--dry-run", *place)
-    assert "1 job of these will be refused because of the state" in said.stdout
+    assert "1 job of these will be refused because of their state" in said.stdout
     found = json.loads(holdfast("jobs", "run", "--filter", "tag:vip", "--yes", "--json", *place).stdout)
     assert (found["state"], found["refused"], found["refusals"]) == ("done", 1, [[jid, f"{jid} is waiting"]])
 

@@ -70,7 +70,7 @@ def test_of_a_single_file_a_worker_is_killed_too_and_what_is_kept_is_named(tmp_p
     )
     assert "jobs/s that do nothing, with --pool thread --workers 2: twenty at once" in ended.stdout
     kept = re.fullmatch(
-        r"kept: (\S+) and the namespace demo of the store in (\S+); look at it with: (.*)", lines["data"]
+        r"kept: (\S+) and the namespace demo of the store in (\S+); to look at it: (.*)", lines["data"]
     )
     assert kept is not None
     shown = programs.run(

@@ -132,7 +132,7 @@ def test_a_probe_retries_one_and_then_asks(failures: Client, place: tuple[str, .
         if ends_well:
             screen.shows("has completed", "Retry 2 jobs? [y/N]")
         else:
-            screen.shows("did not complete", "still no", "Retry the others nevertheless? [y/N]")
+            screen.shows("did not complete", "still no", "Retry the others anyway? [y/N]")
         screen.press("n\n")
         assert screen.code() == 1
     worker.join(30)

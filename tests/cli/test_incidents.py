@@ -332,7 +332,7 @@ def test_the_jobs_of_a_customer_are_cancelled_undone_and_cancelled_again(
         assert web.acts("operations/stop", id=row["id"])["text"] == "Undone before any job was changed."
         assert client.queues["billing"].counts["waiting"] == 30
         said = night.types("jobs", "cancel", "--filter", filter, "--yes")
-        assert "20 jobs cancelled, 0 the same, 0 refused" in said
+        assert "20 jobs cancelled, 0 unchanged, 0 refused" in said
         assert client.queues["billing"].counts["waiting"] == 10
         assert "not possible" in web.page(f"/operations/{night.reads('operations')[0]['id']}")
     finally:
@@ -347,7 +347,7 @@ def test_a_worker_is_drained_for_maintenance_and_both_say_when_it_is(
     night.works("--path", str(night.here), "--name", "crew", "--workers", "1")
     until(lambda: (night.here / "hangs").exists(), "the job runs", 60.0)
     said = night.types("workers", "drain", "crew", "--timeout", "0.6s", code=1)
-    assert "crew-0 is quiet now" in said
+    assert "crew-0 is quiet: it takes no more jobs" in said
     assert "crew-0 is not drained: it holds 1 job" in said
     assert "Quiet: it finishes its jobs and takes no new ones." in web.page("/workers/crew-0")
     after = client.queues["mail"].put("shop.Send")

@@ -47,7 +47,7 @@ def test_list_shows_what_a_filter_matches_and_states_the_effort(
     head, *rows = lines(said.stdout)
     assert (said.returncode, head) == (0, ["jid", "state", "queue", "klass", "age"])
     assert [row[:4] for row in rows] == [[jid, "waiting", "mail", "jobs.send"]]
-    assert said.stderr == "1 job found; looked at 2 of 2: 2 jobs in any state in 1 queue\n"
+    assert said.stderr == "1 job found; searched 2 of 2: 2 jobs in any state in 1 queue\n"
     said = holdfast("jobs", "list", "tag:vip", "--columns", "jid,tags,data,ended", *place)
     assert lines(said.stdout)[1] == [jid, "vip", '{"order": {"id": 17}}', ""]
     assert "1 job by tag" in said.stderr
@@ -119,11 +119,11 @@ def test_show_has_everything_about_a_job(client: Client, place: tuple[str, ...])
     assert (found["facts"]["state"], found["attempts"][0]["outcome"]) == ("failed", "failed")
     assert found["facts"]["failure"]["group"] == "mail-ValueError"
     assert (
-        "waits for\njid\tstate\tqueue\tklass\nfirst\twaiting"
+        "waits for\njid\tstate\tqueue\tjob\nfirst\twaiting"
         in holdfast("jobs", "show", after, *place).stdout
     )
     assert (
-        f"is waited for by\njid\tstate\tqueue\tklass\n{after}"
+        f"is waited for by\njid\tstate\tqueue\tjob\n{after}"
         in holdfast("jobs", "show", "first", *place).stdout
     )
 
@@ -192,7 +192,7 @@ def test_each_action_changes_jobs_by_jid_and_names_those_that_refuse(
     )
     for words, shown in (
         (("move", "slow", jid), "moved"), (("edit", jid, "--delay", "60"), "delayed"), (("run", jid), "started"),
-        (("track", jid), "tracked"), (("track", jid), "is so already"), (("untrack", jid), "untracked"),
+        (("track", jid), "tracked"), (("track", jid), "unchanged"), (("untrack", jid), "untracked"),
     ):  # fmt: skip
         said = holdfast("jobs", *words, *place)
         assert (said.returncode, said.stdout) == (0, f"{jid} {shown}\n"), said.stderr
@@ -243,7 +243,7 @@ def test_edit_changes_data_and_attributes(client: Client, place: tuple[str, ...]
     assert (
         holdfast("jobs", "edit", jid, "--data", f"@{tmp_path}/new.json", *place).stdout == f"{jid} changed\n"
     )
-    assert holdfast("jobs", "edit", jid, "--data", '{"z": 1}', *place).stdout == f"{jid} is so already\n"
+    assert holdfast("jobs", "edit", jid, "--data", '{"z": 1}', *place).stdout == f"{jid} unchanged\n"
     assert json.loads(client.job(jid).data) == {"z": 1}
     client.queues["q"].pop(1)
     said = holdfast("jobs", "edit", jid, "--data", "{}", *place)

@@ -106,7 +106,7 @@ def test_an_outage_of_a_receiver_is_printed_once_without_secrets_and_nothing_is_
     ended(delivery)
     assert capsys.readouterr().err.splitlines() == [
         f"{receiver.url}: not delivered, trying again later: HTTP status 500",
-        f"{receiver.url}: works again",
+        f"{receiver.url}: delivered again",
     ]
     last = receiver.bodies[-1]
     assert last["total"] == 3

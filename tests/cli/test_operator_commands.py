@@ -109,7 +109,7 @@ def test_one_queue_is_shown_with_its_limits_and_its_pause(busy: Client, run: Any
     shown = run("queues", "show", "mail").stdout
     assert "jobs         3 waiting, 1 running, 1 failed" in shown
     assert ": no mail server, resumes in " in shown
-    assert "workers      none takes from this queue" in shown
+    assert "workers      none takes jobs from this queue" in shown
     found = read("queues", "show", "mail")
     assert found["counts"]["waiting"] == 3
     assert (found["limits"], found["throttle"]["maximum"]) == ({"max-waiting": 100, "max-losses": None}, 0)
@@ -260,7 +260,7 @@ def test_workers_of_a_command_are_shown_and_forgotten_together(client: Client, r
     for name in ("w-0", "w-1", "other"):
         client.run(WorkerSeen(name, {"host": "box", "pool": "process", "slots": "4"}))
     assert sorted(one["name"] for one in read("workers", "show", "w")) == ["w-0", "w-1"]
-    assert run("workers", "stack", "w").stdout == "w runs nothing\n"
+    assert run("workers", "stack", "w").stdout == "w runs no jobs\n"
     unknown = run("workers", "show", "othr")
     assert (unknown.returncode, unknown.stderr) == (
         1,
@@ -270,7 +270,7 @@ def test_workers_of_a_command_are_shown_and_forgotten_together(client: Client, r
     assert len(client.workers.all()) == 3
     assert sorted(read("workers", "forget", "w")["forgotten"]) == ["w-0", "w-1"]
     assert [worker.name for worker in client.workers.all()] == ["other"]
-    assert run("workers", "quiet", "other").stdout == "other is quiet now\n"
+    assert run("workers", "quiet", "other").stdout == "other is quiet: it takes no more jobs\n"
     assert read("audit")["lines"][0]["what"] == "quiet"
 
 
@@ -285,7 +285,7 @@ def test_missed_turns_of_a_recurring_job_are_shown_as_on_its_page(client: Client
     assert "missed" not in run("recurring", "show", "hourly").stdout.split()
     clock.advance(hours=3, minutes=1)
     assert (
-        "3 turns: no worker has asked queue reports since the first of them; up to 1 of their jobs are put when one does"
+        "3 runs: no worker has polled queue reports since the first of them; up to 1 of their jobs are put when one does"
         in run("recurring", "show", "hourly").stdout
     )
     run("recurring", "pause", "hourly")
@@ -471,7 +471,7 @@ def test_every_finding_is_reachable_where_many_are_of_one_kind(client: Client, r
         client.queues[f"q{number}"].put("jobs.send")
     shown = run("stats").stdout
     assert shown.startswith("note: 12 queues with waiting jobs and no worker: q0, q1, q2 and 9 more")
-    assert "and 11 more findings; --all shows each" in shown
+    assert "and 11 more findings; --all shows all" in shown
     shown = run("stats", "--all").stdout
     assert all(f"note: queue q{number}: 1 job waits" in shown for number in range(12))
     assert len(read("stats", "--all")["attention"]) == 12

@@ -78,7 +78,7 @@ def test_workers_are_told_to_be_quiet_and_to_go_on_by_the_name_their_command_was
     said = ask("quiet", "w")
     assert (said.returncode, sorted(said.stdout.splitlines())) == (
         0,
-        ["w-0 is quiet now", "w-1 is quiet now"],
+        ["w-0 is quiet: it takes no more jobs", "w-1 is quiet: it takes no more jobs"],
     )
     assert {worker.name: worker.quiet for worker in client.workers.all()} == {
         "w-0": True,

@@ -17,9 +17,9 @@ _ROLES: Final = "\b\n" + "".join(f"{name:<9} {role.purpose}\n" for name, role in
     help=f"""Print the command that gives a user of the store the rights of ROLE in a namespace.
 
 {_ROLES}
-An administrator of the store runs it: holdfast acl worker | redis-cli. It replaces the rights that the user had, and
-nothing is sent to the store by this command. Without --password-stdin the passwords of the user stay as they are; a new
-user has none, and cannot log in.
+Run the output as an administrator of the store: holdfast acl worker | redis-cli. The
+output replaces the rights that the user had; this command itself sends nothing to the store. Without --password-stdin
+the passwords of the user are kept; a new user has none, and cannot log in.
 
 \b
 Examples:
@@ -28,7 +28,7 @@ Examples:
 """
 )
 @click.argument("role", type=click.Choice(list(ROLES)))
-@click.option("--user", default="", help="Name of the user [default: that of the role].")
+@click.option("--user", default="", help="Name of the user [default: the name of the role].")
 @click.option(
     "--password-stdin",
     "reads_password",

@@ -19,7 +19,7 @@ from holdfast.console.handles import Console
 from holdfast.console.read.queries import Page
 from holdfast.text import moment
 
-_EMPTY: Final = "The audit log is empty: no operator has changed anything yet."
+_EMPTY: Final = "The audit log is empty."
 _PAGE: Final = 128
 _PAUSE: Final = 1.0
 
@@ -34,16 +34,16 @@ _PAUSE: Final = 1.0
     "--limit", "-n", type=click.IntRange(1, 10_000), default=25, show_default=True, help="Number of lines."
 )
 @click.option(
-    "--before", default="", metavar="ID", help="Lines before the one with this id, which --json shows."
+    "--before", default="", metavar="ID", help="Show lines before the one with this id, which --json prints."
 )
-@click.option("--who", default="*", metavar="PATTERN", help="Only lines of these people; * is any text.")
+@click.option("--who", default="*", metavar="PATTERN", help="Show lines of these users only; * matches any text.")
 @click.option("--follow", "-f", is_flag=True, help="Print new lines as they are written, until Ctrl-C.")
 @store_options
 @json_option
 def audit(limit: int, before: str, who: str, follow: bool, place: StorePlace, as_json: bool) -> None:
-    """Show what operators did, the newest line first; with --follow the newest last.
+    """Show the audit log, newest line first; with --follow newest last.
 
-    The store keeps ten thousand lines. JSON: `lines`, each with `id`, `when`, `who`, `what`, `target` and `detail`, and `next` (for
+    The store keeps 10,000 lines. JSON: `lines`, each with `id`, `when`, `who`, `what`, `target` and `detail`, and `next` (for
     --before, "" at the end); with --follow one line of the log on each line.
     """
     with place.console() as console:
@@ -62,7 +62,7 @@ def audit(limit: int, before: str, who: str, follow: bool, place: StorePlace, as
                 ("when (UTC)", "who", "what", "target", "detail"),
                 rows,
                 whole=("when (UTC)",),
-                empty=_EMPTY if who == "*" else f"No line of {who!r}.",
+                empty=_EMPTY if who == "*" else f"No lines of {who!r}.",
             )
 
 

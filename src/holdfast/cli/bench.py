@@ -349,7 +349,7 @@ class DropBench:
             if not left:
                 return
             if monotonic() - last > PATIENCE:
-                raise StoreUnavailable(f"no job ended for {PATIENCE:.0f} s; {left} are left")
+                raise StoreUnavailable(f"no job ended for {PATIENCE:.0f} s; {counted(left, 'job is', 'jobs are')} left")
         raise HoldfastError(f"a worker's thread ended: {self._broken[0]}") from self._broken[0]
 
     def _findings(self, put: float, worked: float, cpu: float) -> Findings:
@@ -418,7 +418,7 @@ def _with_drop_options(command: F) -> F:
         (
             "--drop-share",
             FiniteRange(0, 0.9),
-            f"share of the jobs that are dropped [default: {defaults.forgetfulness}].",
+            f"share of the jobs to drop [default: {defaults.forgetfulness}].",
         ),
         (
             "--stages",
@@ -454,7 +454,7 @@ def _with_drop_options(command: F) -> F:
     "--seconds",
     type=FiniteRange(min=0.1, max=3600),
     metavar="SECONDS",
-    help=f"Time to measure [default: {SECONDS:g}].",
+    help=f"Duration of the measurement [default: {SECONDS:g}].",
 )
 @click.option(
     "--drop-jobs",
@@ -481,19 +481,19 @@ def bench(
 ) -> None:
     """Measure how fast a store puts, pops and completes jobs.
 
-    It uses one connection and jobs of 100 bytes, and compares with SETs over the same connection. At a URL it works in a
-    namespace of its own, which it removes; the CPU of the store includes that of its other users.
+    It uses one connection and jobs of 100 bytes, and compares with SETs over the same connection. With --url, it uses a
+    separate namespace, which it removes afterwards; the CPU of the store includes that of its other clients.
 
-    With --drop-jobs, threads take jobs that do nothing and drop some. A dropped job loses its lease after a second and is
-    taken again, until its retries are used up.
+    With --drop-jobs, threads take jobs that do nothing, and drop some of them. A dropped job loses its lease after a second
+    and is taken again, until its retries are used up.
     """
     given = {name: value for name, value in options.items() if value is not None}
     _check(drop_jobs, seconds, quiet or no_flush, given)
     url = _url(url, host, port)
     if url is not None and durability is not None:
-        raise UsageError("--durability is for the embedded store: a store at a URL has its own settings")
+        raise UsageError("--durability is for the embedded store; with --url the store's own settings apply")
     if url is None and no_flush:
-        raise UsageError("--no-flush is for a store at a URL: an embedded one is removed")
+        raise UsageError("--no-flush requires --url: an embedded store is always removed")
     signal.signal(signal.SIGTERM, _interrupt)
     namespace = f"bench-{uuid4().hex[:12]}"
     origin = "--url" if url else "the store of this run"
@@ -519,16 +519,16 @@ def _url(url: str | None, host: str | None, port: int | None) -> str | None:
     if host is None and port is None:
         return url
     if url is not None:
-        raise UsageError("--url and --host or --port both name the store: give one of them")
+        raise UsageError("--url and --host or --port both name the store: give only one")
     return url_of_parts({"host": host or "localhost", "port": port or 6379})
 
 
 def _check(drop_jobs: bool, seconds: float | None, other: bool, given: dict[str, Any]) -> None:
     if not drop_jobs and (given or other):
         name = next(iter(given), "quiet")
-        raise UsageError(f"--{'drop-share' if name == 'forgetfulness' else name} is for --drop-jobs")
+        raise UsageError(f"--{'drop-share' if name == 'forgetfulness' else name} requires --drop-jobs")
     if seconds is not None and drop_jobs:
-        raise UsageError("--seconds is for measuring the store: --drop-jobs ends when its jobs have ended")
+        raise UsageError("--seconds cannot be used with --drop-jobs, which ends when its jobs have ended")
 
 
 def _measure(scratch: Scratch, target: Target, seconds: float, as_json: bool) -> None:

@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 MANY: Final = 1000
 """More jobs than this are cancelled only after the number was typed."""
 DONE: Final = {
-    "retry": "retried", "fail": "put among the failed jobs", "move": "moved", "cancel": "cancelled", "delete": "deleted",
+    "retry": "retried", "fail": "marked as failed", "move": "moved", "cancel": "cancelled", "delete": "deleted",
     "expire": "expired", "run": "started", "delay": "delayed", "priority": "changed", "retries": "changed",
     "data": "changed", "tag": "tagged", "untag": "untagged", "track": "tracked", "untrack": "untracked", "move-back": "moved back",
 }  # fmt: skip
@@ -72,16 +72,16 @@ def show_dry_run(spec: Spec, found: DryRun, err: bool = False) -> None:
     def echo(text: str) -> None:
         click.echo(cut_line(text), err=err)
 
-    echo(f"{counted(found.matched, 'job')} to {_verb(spec)} ({found.index}; looked at {found.looked:,})")
+    echo(f"{counted(found.matched, 'job')} to {_verb(spec)} ({found.index}; searched {found.looked:,})")
     if found.refused:
-        echo(f"{counted(found.refused, 'job')} of these will be refused because of the state")
+        echo(f"{counted(found.refused, 'job')} of these will be refused because of their state")
     for name, counts in (("by state", found.by_state), ("by queue", found.by_queue)):
         if counts:
             shown = [f"{key} {count:,}" for key, count in counts.most_common(_SHOWN)]
             echo(f"{name}: {', '.join(shown)}{', …' if len(counts) > _SHOWN else ''}")
     if applies := APPLIES.get(spec.action):
         echo_wrapped(
-            f"Only jobs that are {either(applies)} can be {DONE[spec.action]}; others are left out.", err=err
+            f"Only jobs that are {either(applies)} can be {DONE[spec.action]}; others are not changed.", err=err
         )
     if not err and found.examples:
         listing = Listing(("jid", "state", "queue", "klass"))
@@ -106,7 +106,7 @@ def ask(spec: Spec, found: DryRun) -> None:
         f"{question} This cannot be undone. Type the number of jobs", default="", show_default=False
     )
     if typed.replace(",", "").strip() != str(found.matched):
-        raise HoldfastError("nothing was changed: that is not the number")
+        raise HoldfastError("nothing was changed: that is not the number of jobs")
 
 
 def report(console: Console, running: RunningOperation, as_json: bool) -> int:
@@ -143,7 +143,7 @@ def _print_operation(console: Console, done: Operation, as_json: bool, took_ms: 
         print_json(plain(done))
         return
     took = f" in {duration(round(took_ms / 1000, 1))}" if took_ms else ""
-    counts = f"{counted(done.changed, 'job')} {DONE[done.spec.action]}, {done.same:,} the same, {done.refused:,} refused"
+    counts = f"{counted(done.changed, 'job')} {DONE[done.spec.action]}, {done.same:,} unchanged, {done.refused:,} refused"
     click.echo(f"{counts}{took}{new_line(sys.stdout)}(operation {done.id})")
     print_refusals(done.refusals, done.refused)
     for line in what_next(done, console.flags):
@@ -190,7 +190,7 @@ def report_each(action: Action, results: Results, as_json: bool) -> int:
             if isinstance(one, Refused):
                 echo_text(f"holdfast: {_reason(jid, one)}", err=True)
             else:
-                echo_text(f"{jid} {DONE[action] if one else 'is so already'}")
+                echo_text(f"{jid} {DONE[action] if one else 'unchanged'}")
     return 1 if refused else 0
 
 
@@ -214,7 +214,7 @@ class Chosen:
         if bool(jids) == (filter is not None):
             raise UsageError("name jobs by JID or by --filter FILTER" + (", not both" if jids else ""))
         if jids and rate:
-            raise UsageError("--rate goes with --filter")
+            raise UsageError("--rate requires --filter")
         self.jids, self.filter, self.place = jids, filter or "", place
         self.rate, self.dry_run, self.yes, self.as_json = rate or 0.0, dry_run, yes, as_json
 
@@ -240,8 +240,8 @@ def quoted(name: str) -> str:
 
 _OPTIONS: Final = (
     click.argument("jids", metavar="[JID]…", nargs=-1),
-    click.option("--filter", metavar="FILTER", help="All jobs that this filter matches, after a dry run."),
-    click.option("--dry-run", is_flag=True, help="Only show what would be done."),
+    click.option("--filter", metavar="FILTER", help="Change all jobs that this filter matches, after a dry run."),
+    click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing."),
     click.option(
         "--rate",
         type=FiniteRange(0.0, 1_000_000, min_open=True),

@@ -140,7 +140,7 @@ def wait_option(*names: str) -> Callable[[F], F]:
         default=WAIT,
         show_default=True,
         metavar="SECONDS",
-        help="Seconds to wait for a store that does not respond; a refused connection is tried for 1 s, unless this is given.",
+        help="Seconds to wait for a store that does not respond; without it, a refused connection is retried for 1 s.",
     )
 
 

@@ -173,7 +173,7 @@ def print_report(result: Mapping[str, Any]) -> None:
     """Print the report and the outcome of the jobs."""
     report = result["report"]
     console = Console() if sys.stdout.isatty() else Console(width=120)
-    table = Table(title="The longest lines")
+    table = Table(title="Longest lines")
     for column, side in (("longest", "right"), ("lines", "right"), ("bytes", "right"), ("sha256", "left"), ("file", "left")):  # fmt: skip
         table.add_column(
             column, justify="right" if side == "right" else "left", no_wrap=column != "file", overflow="fold"
@@ -209,8 +209,8 @@ def _data_of(result: Mapping[str, Any]) -> str:
     store, namespace = result["data"], result["namespace"]
     if result["kept"]:
         look = f"HOLDFAST_DIR={shlex.quote(store)} holdfast stats --namespace {namespace}"
-        return f"kept: {result['run']} and the namespace {namespace} of the store in {store}; look at it with: {look}"
-    return f"jobs and files of the run are removed; the embedded store stays in {store}"
+        return f"kept: {result['run']} and the namespace {namespace} of the store in {store}; to look at it: {look}"
+    return f"jobs and files of the run were removed; the embedded store is kept in {store}"
 
 
 # The web UI beside the demo: its process, and jobs that give every page something to show.
@@ -285,7 +285,7 @@ def fill(client: Client, run: str) -> None:
         queue.put(f"{name}.nothing", _call(), depends=[middle])
     client.job(first).track()
     queue.recur(f"{name}.nothing", _call(), 60, jid="every-minute")
-    for number, text in enumerate(("Ciao", "Do you need a hand?", "See you tomorrow")):
+    for number, text in enumerate(("Ciao", "Welcome!", "See you tomorrow")):
         client.topics["greetings"].put(f"greeting-{number}", text, delay=60.0 * (number + 1))
 
 
@@ -582,9 +582,9 @@ def demo(
 ) -> None:
     """Run a job for every source file below DIRECTORY, and kill a worker halfway.
 
-    DIRECTORY defaults to the standard library of Python. Each job goes through two queues of an embedded store. Halfway, a
-    worker that holds jobs is killed with -9; the other worker runs these jobs again. The web UI shows the run; on a
-    terminal it stays until Enter is pressed. Exit code 1 if a job is not done at the end; then jobs and logs are kept.
+    DIRECTORY defaults to the standard library of Python. Each job passes through two queues of an embedded store. Halfway, a
+    worker that runs jobs is killed with SIGKILL; the other worker runs these jobs again. The web UI shows the run; on a
+    terminal it runs until you press Enter. Exit code 1 if a job is not done at the end; then jobs and logs are kept.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     files = source_files(directory or Path(sysconfig.get_path("stdlib")))
@@ -636,7 +636,7 @@ def source_files(directory: Path) -> list[Path]:
         raise UsageError(f"{directory} cannot be read: name a directory you may read")
     files = sorted(_walk(directory.resolve()))
     if not files:
-        raise UsageError(f"there are no source files below {directory}: name a directory with some")
+        raise UsageError(f"there are no source files below {directory}: name a directory that has some")
     return files
 
 

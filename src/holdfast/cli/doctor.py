@@ -17,18 +17,17 @@ from holdfast.text import counted
     type=click.IntRange(0),
     default=MOST_KEYS,
     show_default=True,
-    help="Number of keys of the store to look at for leftovers; 0: none.",
+    help="Number of keys of the store to search for leftovers; 0: none.",
 )
 @store_options
 @json_option
 def doctor(keys: int, place: StorePlace, as_json: bool) -> int:
-    """Check the store and the namespace: what is wrong or unusual, and what to do about it.
+    """Check the store and the namespace, and print what is wrong or unusual, and what to do about it.
 
-    It changes nothing, and what its user may not look at is shown as such. The checks: store version, core, persistence,
+    It changes nothing. Checks that its user may not run are shown as such. The checks: store version, core, persistence,
     eviction, memory, replication, clock, latency, slow log; queues, worker versions, leases, silent workers, idle queues,
     pauses, dependencies, throttles, recurrences, paused recurrences, preemptions, failures, and keys of unknown queues. Exit code 0
-    if all is fine or
-    noted, 1 for a warning or worse, 3 if the store does not respond.
+    if all is fine or noted, 1 for a warning or worse, 3 if the store does not respond.
     """
     with place.unchecked() as client:
         look(client, place)

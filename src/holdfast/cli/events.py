@@ -106,7 +106,7 @@ class EventLine(msgspec.Struct, frozen=True):
             return f"{event}{self.job.state} in queue {self.job.queue}{worker} ({self.job.klass})"
         if self.counts is not None:
             counts = {state: getattr(self.counts, state) for state in _STATES}
-            return ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "empty"
+            return ", ".join(f"{count:,} {state}" for state, count in counts.items() if count) or "empty"
         return self.event
 
 
@@ -189,11 +189,11 @@ _RENEWED: Final = WATCHED_FOR / 3
     "queues",
     multiple=True,
     metavar="NAME",
-    help="Only events of this queue and its jobs; * stands for any text; may be repeated [default: all].",
+    help="Show events of this queue and its jobs only; * matches any text; may be repeated [default: all].",
 )
-@click.option("--jid", "jids", multiple=True, help="Only events of this job; may be repeated [default: all].")
-@click.option("--tracked", is_flag=True, help="Only events of tracked jobs [default: off].")
-@click.option("-f", "--follow", is_flag=True, help="Follow until INT: the default without --count and --for.")
+@click.option("--jid", "jids", multiple=True, help="Show events of this job only; may be repeated [default: all].")
+@click.option("--tracked", is_flag=True, help="Show events of tracked jobs only [default: off].")
+@click.option("-f", "--follow", is_flag=True, help="Follow until INT; the default without --count and --for.")
 @click.option("-n", "--count", type=click.IntRange(1), help="End after this number of lines.")
 @click.option("--for", "seconds", type=FiniteRange(0.01, 1e6), metavar="SECONDS", help="End after this time.")
 @store_options
@@ -208,10 +208,10 @@ def events(
     place: StorePlace,
     as_json: bool,
 ) -> int:
-    """Follow the events of a namespace: one line for each job, queue, worker or other thing that changes.
+    """Follow the events of a namespace: print a line for each job, queue, worker or other thing that changes.
 
-    Without --tracked, the store publishes every change while this command runs. A line shows the job or queue as it is a
-    moment later; changes of the same thing within 0.2 s are one line, and new jobs are shown by their queue. Events that happen while the store is unavailable
+    Without --tracked, the store publishes every change while this command runs. A line shows the job or queue as it is
+    shortly afterwards; changes of the same thing within 0.2 s are one line, and new jobs are shown by their queue. Events that happen while the store is unavailable
     are lost. Exit code 1 if --for ends before there were --count lines, 3 if the store does not respond.
 
     \b
@@ -221,7 +221,7 @@ def events(
       holdfast events --tracked --count 1 --for 30
     """
     if follow and (count or seconds):
-        raise click.UsageError("--follow goes without --count and --for")
+        raise click.UsageError("--follow cannot be used with --count or --for")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with place.client(must_exist=True) as client:
         following = Following(client, tracked, Wanted(queues, jids), as_json)

@@ -56,14 +56,14 @@ def failed() -> None:
 @failed.command("list")
 @click.argument("pattern", metavar="[PATTERN]", default="*", shell_complete=names_of("groups"))
 @click.option("--limit", type=click.IntRange(1, 10_000), default=_LIMIT, show_default=True, metavar="N",
-              help="Show N groups.")  # fmt: skip
+              help="Number of groups.")  # fmt: skip
 @watch_option
 @store_options
 @json_option
 def list_groups(pattern: str, limit: int, watch: float | None, place: StorePlace, as_json: bool) -> None:
-    """List failure groups whose name matches PATTERN, the one with the latest failure first.
+    """List failure groups whose name matches PATTERN, latest failure first.
 
-    `hour` counts the failures of the present hour. On a terminal the last column draws those of the last 24 hours. With
+    `hour` counts the failures of the current hour. On a terminal the last column draws those of the last 24 hours. With
     --json: `groups`, each with `name`, `count`, `first`, `last`, `newest` (a jid), `queues`, `trend` (failures in each of the
     last 48 hours), and `more`, the number of groups that are not shown.
     """
@@ -136,7 +136,7 @@ def show(group: str, full: bool, place: StorePlace, as_json: bool) -> None:
 
 def _print_group(found: FailureDetail, now: int, full: bool) -> None:
     group = found.group
-    echo_text(cut_line(f"{group.name}: {counted(group.count, 'failed job')}, {group.trend[-1]} in this hour"))
+    echo_text(cut_line(f"{group.name}: {counted(group.count, 'failed job')}, {group.trend[-1]:,} in this hour"))
     echo_text(f"first {moment(group.first_ms, now)}")
     echo_text(f"last  {moment(group.last_ms, now)}")
     click.echo("\nmessages")
@@ -145,7 +145,8 @@ def _print_group(found: FailureDetail, now: int, full: bool) -> None:
     if found.shares:
         click.echo("\nin common")
         for one in found.shares:
-            echo_text(cut_line(f"{one.count} of {one.of} have {one.what} {one.value}", "  "))
+            what = "job" if one.what == "klass" else one.what
+            echo_text(cut_line(f"{one.count:,} of {one.of:,} have {what} {one.value}", "  "))
     click.echo("\nnewest")
     listing = Listing(("jid", "queue", "failed", "message"))
     listing.add(
@@ -165,17 +166,17 @@ def _print_group(found: FailureDetail, now: int, full: bool) -> None:
 )
 @failed.command()
 @click.argument("group", required=False, shell_complete=names_of("groups"))
-@click.option("--all", "is_all", is_flag=True, help="Those of all groups.")
-@click.option("--count", type=click.IntRange(1, 10_000), metavar="N", help="Only the N newest.")
+@click.option("--all", "is_all", is_flag=True, help="Retry the jobs of all groups.")
+@click.option("--count", type=click.IntRange(1, 10_000), metavar="N", help="Retry only the N newest.")
 @click.option(
-    "--rate", type=FiniteRange(0.0, 1_000_000, min_open=True), metavar="N", help="At most N a second."
+    "--rate", type=FiniteRange(0.0, 1_000_000, min_open=True), metavar="N", help="Change at most N jobs a second."
 )
 @click.option(
-    "--probe", is_flag=True, help="Retry one, wait for its end, and ask whether to retry the others."
+    "--probe", is_flag=True, help="Retry one job, wait for its end, and ask whether to retry the others."
 )
 @click.option("--timeout", type=FiniteRange(0.1, 86_400), default=60.0, show_default=True, metavar="SECONDS",
-              help="With --probe: time to wait for that one.")  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+              help="With --probe: how long to wait for that job.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @yes_option
 @store_options
 @json_option
@@ -191,9 +192,9 @@ def retry(
     place: StorePlace,
     as_json: bool,
 ) -> int:
-    """Put the jobs of a failure group into their queues again, with all their retries.
+    """Put the jobs of a failure group back into their queues, with all their retries.
 
-    With --probe and --yes, the others are retried if the one has completed; with --count too, N others. Exit code 1 if the one
+    With --probe and --yes, the others (with --count: N of them) are retried if that job has completed. Exit code 1 if it
     failed or did not end, or if a job was refused.
     """
     filter = _filter(group, is_all)
@@ -215,7 +216,7 @@ def _filter(group: str | None, is_all: bool) -> str:
 def _retry_newest(console: Console, jids: Sequence[str], asks: bool, as_json: bool) -> int:
     """Retry these jobs, and return the exit code."""
     if not jids:
-        raise UsageError("there is no failed job to retry")
+        raise UsageError("there are no failed jobs to retry")
     confirm(f"Retry {counted(len(jids), 'job')}?", yes=not asks)
     return report_each("retry", console.act("retry", *jids), as_json)
 
@@ -235,7 +236,7 @@ def _probe(console: Console, filter: str, timeout: float, yes: bool) -> bool:
     """Retry one job and wait for its end. Returns whether to go on with the others."""
     jids = _newest(console, filter, 1)
     if not jids:
-        raise UsageError("there is no failed job to retry")
+        raise UsageError("there are no failed jobs to retry")
     [(jid, changed)] = console.act("retry", *jids)
     if isinstance(changed, Refused):
         raise changed
@@ -249,16 +250,16 @@ def _probe(console: Console, filter: str, timeout: float, yes: bool) -> bool:
         echo_text(f"{jid} has not ended within {duration(timeout)}; `{why}` shows why", err=True)
     else:
         echo_text(f"{jid} did not complete: {error_line(str(outcome.error or 'it is gone'))}", err=True)
-    return not yes and sys.stdin.isatty() and click.confirm("Retry the others nevertheless?", default=False)
+    return not yes and sys.stdin.isatty() and click.confirm("Retry the others anyway?", default=False)
 
 
 @examples("holdfast failed cancel mail-ValueError --dry-run")
 @failed.command()
 @click.argument("group", shell_complete=names_of("groups"))
 @click.option(
-    "--rate", type=FiniteRange(0.0, 1_000_000, min_open=True), metavar="N", help="At most N a second."
+    "--rate", type=FiniteRange(0.0, 1_000_000, min_open=True), metavar="N", help="Change at most N jobs a second."
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @yes_option
 @store_options
 @json_option
@@ -275,11 +276,11 @@ def cancel(group: str, rate: float | None, dry_run: bool, yes: bool, place: Stor
 @examples("holdfast failed mute mail-ValueError", "holdfast failed mute mail-ValueError --for 2h")
 @failed.command()
 @click.argument("group", shell_complete=names_of("groups"))
-@click.option("--for", "seconds", type=length, metavar="LENGTH", help="Only for this time, such as 2h.")
+@click.option("--for", "seconds", type=length, metavar="LENGTH", help="Duration, such as 2h [default: until it grows].")
 @store_options
 @json_option
 def mute(group: str, seconds: float | None, place: StorePlace, as_json: bool) -> None:
-    """Leave a failure group out of what needs attention until it grows, for everybody.
+    """Leave a failure group out of the findings until it grows, for all users.
 
     It is shown again when it has half again as many jobs, at least ten more. JSON: the `group`, and `until`, null for no end.
     """
@@ -298,10 +299,10 @@ def mute(group: str, seconds: float | None, place: StorePlace, as_json: bool) ->
 @store_options
 @json_option
 def unmute(group: str, place: StorePlace, as_json: bool) -> None:
-    """Let a failure group be among what needs attention again. JSON: the `group`, and whether it was `muted`."""
+    """Show a failure group among the findings again. JSON: the `group`, and whether it was `muted`."""
     with place.console() as console:
         was_muted = console.unsnooze(GROUP, group)
     if as_json:
         print_json({"group": group, "muted": was_muted})
     else:
-        echo_text(f"{group} is not muted any more" if was_muted else f"{group} was not muted")
+        echo_text(f"{group} is unmuted" if was_muted else f"{group} was not muted")

@@ -20,7 +20,7 @@ from holdfast.console.read.job_queries import JobDetail, logged
 from holdfast.errors import JobNotFound
 from holdfast.models import HistoryEntry, JobFacts
 from holdfast.settings import OWN_THROTTLE
-from holdfast.text import brief_ago, moment
+from holdfast.text import brief_ago, counted, moment
 
 _MOST_LINES: Final = 20
 _ENDED: Final = ("complete", "failed")
@@ -36,7 +36,7 @@ _ENDED: Final = ("complete", "failed")
 @store_options
 @json_option
 def show(jid: str, full: bool, place: StorePlace, as_json: bool) -> None:
-    """Show a job: its facts, data, attempts, failure, relatives, history, and why it is running or not.
+    """Show a job: its facts, data, attempts, failure, dependencies, history, and why it is running or not.
 
     Exit code 1 if there is no such job. With --json: `facts`, `attempts`, `explanation`, `dependencies`, `dependents`;
     times are seconds since the epoch.
@@ -78,11 +78,11 @@ def _facts(facts: JobFacts, now: int) -> dict[str, object]:
         "jid": facts.jid,
         "state": facts.state,
         "queue": facts.queue,
-        "klass": facts.klass,
+        "job": facts.klass,
         "worker": facts.worker,
         "progress": f"{progress.fraction:.0%} {progress.note}" if progress else "",
         "priority": facts.priority,
-        "retries": f"{facts.remaining} of {facts.retries} left",
+        "retries": f"{facts.remaining:,} of {facts.retries:,} left",
         "attempts": facts.attempts,
         "losses": facts.losses or "",
         "put": moment(facts.created_ms, now),
@@ -113,7 +113,7 @@ def _text(title: str, text: str, full: bool, last: bool = False) -> None:
     for line in shown:
         echo_text(f"  {line}" if full else cut_line_indented(line))
     if len(shown) < len(lines):
-        click.echo(f"  … {len(lines) - len(shown)} more lines; --full shows all")
+        click.echo(f"  … {counted(len(lines) - len(shown), 'more line')}; --full shows all")
 
 
 def cut_line_indented(line: str) -> str:
@@ -154,7 +154,7 @@ def _history(history: Sequence[HistoryEntry], now: int, full: bool) -> None:
     _title("history")
     shown = history if full else history[-_MOST_LINES:]
     if len(shown) < len(history):
-        click.echo(f"… {len(history) - len(shown)} lines before; --full shows all")
+        click.echo(f"… {counted(len(history) - len(shown), 'earlier line')}; --full shows all")
     for line in shown:
         echo_text(cut_line(_line(line, now)))
 
@@ -168,16 +168,16 @@ def _line(line: HistoryEntry, now: int) -> str:
 @examples("holdfast jobs log JID --follow")
 @click.command()
 @click.argument("jid")
-@click.option("--follow", "-f", is_flag=True, help="Wait for more until the job has ended, or Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until the job has ended, or Ctrl-C.")
 @click.option("--interval", type=FiniteRange(0.1, 60), default=1.0, show_default=True, metavar="SECONDS",
-              help="With --follow: time between two looks.")  # fmt: skip
+              help="With --follow: seconds between two reads.")  # fmt: skip
 @store_options
 @json_option
 def log(jid: str, follow: bool, interval: float, place: StorePlace, as_json: bool) -> int:
     """Print the lines that a job logged, and its progress.
 
     A job keeps the last 100 lines of its reports. With --json: one object with `jid`, `state`, `progress` and `lines`, with
-    --follow one for each look that has something new. With --follow, exit code 1 if the job failed or is gone.
+    --follow one for each read with new lines. With --follow, exit code 1 if the job failed or is gone.
     """
     with place.console() as console:
         return _follow(console, jid, follow, interval, as_json)
@@ -195,7 +195,7 @@ def _follow(console: Console, jid: str, follow: bool, interval: float, as_json: 
             echo_text(f"{jid} is gone: it was cancelled, or has ended and was deleted", err=True)
             return 1
         if isinstance(found, RecurringFacts):
-            raise JobNotFound(f"{jid} is a recurring job, which logs nothing", "HF_JOB_NOT_FOUND")
+            raise JobNotFound(f"{jid} is a recurring job, which has no log", "HF_JOB_NOT_FOUND")
         facts = found.facts
         lines = logged(facts)
         now = (facts.state, facts.progress)
@@ -238,7 +238,7 @@ def added(before: Sequence[str], now: Sequence[str]) -> list[str]:
 def result(jid: str, place: StorePlace, as_json: bool) -> int:
     """Print the result of a job as JSON; with --json an object with `jid` and `result`.
 
-    Exit code 1, with a sentence, if the job has not ended, has failed or was cancelled, or if its result is not kept any more.
+    Exit code 1, with the reason, if the job has not ended, has failed or was cancelled, or if its result is no longer kept.
     """
     with place.console() as console:
         outcome = console.outcome(jid)
@@ -248,7 +248,7 @@ def result(jid: str, place: StorePlace, as_json: bool) -> int:
         return 1
     value: Any = outcome.result_of(jid, flags)
     if value is None:
-        echo_wrapped(f"holdfast: job {jid} has ended without a result, or it is not kept any more", err=True)
+        echo_wrapped(f"holdfast: job {jid} has ended, but has no result, or it is no longer kept", err=True)
         return 1
     print_json({"jid": jid, "result": stored(value)} if as_json else stored(value))
     return 0

@@ -71,15 +71,15 @@ def _columns(_: click.Context, __: click.Parameter, text: str | None) -> tuple[s
 @click.command("list")
 @click.argument("words", metavar="[FILTER]", nargs=-1)
 @click.option(
-    "--limit", type=click.IntRange(1, MAX_BATCH), metavar="N", help=f"Show N jobs [default: {_LIMIT}]."
+    "--limit", type=click.IntRange(1, MAX_BATCH), metavar="N", help=f"Number of jobs [default: {_LIMIT}]."
 )
-@click.option("--after", default="", metavar="CURSOR", help="Continue where an earlier list ended.")
-@click.option("--all", "is_all", is_flag=True, help="Look through all jobs, and show every one that matches.")
+@click.option("--after", default="", metavar="CURSOR", help="Continue where a previous list ended.")
+@click.option("--all", "is_all", is_flag=True, help="Search all jobs, and show every match.")
 @click.option(
     "--columns",
     callback=_columns,
     metavar="NAMES",
-    help="Columns to show, with commas between: jid,state,tags.",
+    help="Columns to show, separated by commas: jid,state,tags.",
 )
 @watch_option
 @store_options
@@ -94,14 +94,14 @@ def list_jobs(
     place: StorePlace,
     as_json: bool,
 ) -> None:
-    """List the jobs that FILTER matches; without one, all.
+    """List the jobs that FILTER matches, or all.
 
-    FILTER is described in the guide's page about the search language: 'state:failed queue:mail-* created<2h' in quotes. One call
-    looks at up to 5,000 jobs; the line at the end (on standard error) states how many it looked at and how to continue.
+    The search language is described in the guide; put FILTER in quotes: 'state:failed queue:mail-* created<2h'. One call
+    searches up to 5,000 jobs; the last line (on standard error) states how many it searched and how to continue.
     With --json: `jobs`, `looked`, `candidates`, `index` and `cursor` ("" at the end); times are seconds since the epoch.
     """
     if is_all and (after or watch):
-        raise UsageError("--all looks through all jobs, so it goes neither with --after nor with --watch")
+        raise UsageError("--all searches all jobs, and cannot be used with --after or --watch")
     text = " ".join(words)
     shown = columns or (_FAILED if parse(text).required("state") == ("failed",) else _USUAL)
     wants = "dte" if as_json else "".join(sorted({_WANTS[name] for name in shown if name in _WANTS}))
@@ -156,7 +156,7 @@ def _print_text(console: Console, pages: Iterator[SearchPage], columns: Sequence
     for last in chain([first], pages):
         listing.add([[cell(row, name, now) for name in columns] for row in last.jobs])
         found, looked = found + len(last.jobs), looked + last.looked
-    effort = f"{counted(found, 'job')} found{' so far' if last.cursor else ''}; looked at {looked:,} of {max(first.candidates, looked):,}: {last.index}"
+    effort = f"{counted(found, 'job')} found{' so far' if last.cursor else ''}; searched {looked:,} of {max(first.candidates, looked):,}: {last.index}"
     echo_text(effort, err=True)
     if last.cursor:
         words = f" {quote(text)}" if text else ""
@@ -185,7 +185,7 @@ def cell(row: JobRow, name: str, now_ms: int) -> object:
 # `holdfast jobs retry`, `cancel`, `move`, `edit` and the others that change jobs, named by JID or by a
 # filter.
 
-_dependents = click.option("--dependents", is_flag=True, help="The jobs that wait for these too.")
+_dependents = click.option("--dependents", is_flag=True, help="Include the jobs that wait for these.")
 
 
 @examples(
@@ -199,13 +199,13 @@ _dependents = click.option("--dependents", is_flag=True, help="The jobs that wai
     default="",
     metavar="QUEUE",
     shell_complete=names_of("queues"),
-    help="Put them into this queue [default: that of each job].",
+    help="Queue to put them into [default: that of each job].",
 )
 @choice
 def retry(chosen: Chosen, queue: str) -> int:
-    """Put failed jobs into their queues again, with all their retries.
+    """Put failed jobs back into their queues, with all their retries.
 
-    Exit code 1 if one was refused, because it is not failed or does not exist.
+    Exit code 1 if one was refused because it has not failed or does not exist.
     """
     return chosen.apply("retry", queue)
 
@@ -215,7 +215,7 @@ def retry(chosen: Chosen, queue: str) -> int:
 @_dependents
 @choice
 def cancel(chosen: Chosen, dependents: bool) -> int:
-    """Delete jobs that have not ended; one that runs is stopped.
+    """Delete jobs that have not ended; running ones are stopped.
 
     This cannot be undone: `holdfast jobs export` keeps a copy first. Exit code 1 if one was refused: it is complete or does not
     exist, or others depend on it.
@@ -228,7 +228,7 @@ def cancel(chosen: Chosen, dependents: bool) -> int:
 @_dependents
 @choice
 def delete(chosen: Chosen, dependents: bool) -> int:
-    """Delete jobs that no worker runs. The same as cancel, which also stops running jobs; here these are refused.
+    """Delete jobs that are not running. Unlike cancel, running jobs are refused.
 
     This cannot be undone: `holdfast jobs export` keeps a copy first. Completed jobs are deleted by age and number (settings
     jobs-history and jobs-history-count). Exit code 1 if one was refused.
@@ -241,7 +241,7 @@ def delete(chosen: Chosen, dependents: bool) -> int:
 @click.argument("queue", shell_complete=names_of("queues"))
 @choice
 def move(chosen: Chosen, queue: str) -> int:
-    """Move jobs to another queue, where they wait; a worker that runs one loses its lease.
+    """Move jobs to another queue, where they wait; the worker of a running job loses its lease.
 
     Exit code 1 if one was refused.
     """
@@ -252,9 +252,9 @@ def move(chosen: Chosen, queue: str) -> int:
 @click.command()
 @choice
 def expire(chosen: Chosen) -> int:
-    """End the leases of running jobs now, so that other workers take them, as if their worker were dead.
+    """End the leases of running jobs now, so that other workers take them, as if their worker had died.
 
-    Exit code 1 if one was refused, because it does not run.
+    Exit code 1 if one was refused because it is not running.
     """
     return chosen.apply("expire")
 
@@ -265,7 +265,7 @@ def expire(chosen: Chosen) -> int:
 def fail(chosen: Chosen) -> int:
     """Fail jobs whose lease has ended and that no worker took again, in the failure group QUEUE-Lost.
 
-    Jobs that were retried and did not run since go back to the group in which they failed. Exit code 1 if one was refused.
+    Jobs that were retried and have not run since return to the group in which they failed. Exit code 1 if one was refused.
     """
     return chosen.apply("fail")
 
@@ -274,7 +274,7 @@ def fail(chosen: Chosen) -> int:
 @click.command()
 @choice
 def run(chosen: Chosen) -> int:
-    """Let scheduled jobs start now. Exit code 1 if one was refused, because it is not scheduled."""
+    """Make scheduled jobs ready now. Exit code 1 if one was refused because it is not scheduled."""
     return chosen.apply("run")
 
 
@@ -282,7 +282,7 @@ def run(chosen: Chosen) -> int:
 @click.command()
 @choice
 def track(chosen: Chosen) -> int:
-    """Track jobs: what happens to them is published, and `holdfast notify` reports it."""
+    """Track jobs: their events are published, and `holdfast notify` sends them."""
     return chosen.apply("track")
 
 
@@ -290,7 +290,7 @@ def track(chosen: Chosen) -> int:
 @click.command()
 @choice
 def untrack(chosen: Chosen) -> int:
-    """Track jobs no longer."""
+    """Stop tracking jobs."""
     return chosen.apply("untrack")
 
 
@@ -306,9 +306,9 @@ def untrack(chosen: Chosen) -> int:
 @click.option(
     "--priority", type=click.IntRange(*limits(Priority)), metavar="N", help="Priority; higher runs first."
 )
-@click.option("--retries", type=click.IntRange(0, 1000), metavar="N", help="How often it may fail.")
+@click.option("--retries", type=click.IntRange(0, 1000), metavar="N", help="Number of failed runs that are repeated.")
 @click.option(
-    "--delay", type=FiniteRange(0, 3_162_240_000), metavar="SECONDS", help="Start it so much later."
+    "--delay", type=FiniteRange(0, 3_162_240_000), metavar="SECONDS", help="Delay the start by this time."
 )
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Add a tag; can be repeated.")
 @click.option("--untag", "untags", multiple=True, metavar="TAG", help="Remove a tag; can be repeated.")
@@ -316,8 +316,8 @@ def untrack(chosen: Chosen) -> int:
 def edit(chosen: Chosen, data: str | None, editor: bool, **given: Any) -> int:
     """Change data, priority, retries, delay or tags of jobs.
 
-    Data can be changed while no worker runs the job, a delay while it waits. With --filter, one of these changes at a time,
-    and of the data a --patch. Exit code 1 if one was refused, also because its data was changed meanwhile.
+    The data can be changed while the job is not running, the delay while it waits. With --filter, give one change at a
+    time, and --patch for the data. Exit code 1 if one was refused, also if its data was changed meanwhile.
     """
     changes = _changes(**given)
     if len(changes) + (data is not None) + editor == 0:
@@ -325,11 +325,11 @@ def edit(chosen: Chosen, data: str | None, editor: bool, **given: Any) -> int:
             "nothing to change: give --data, --patch, --editor, --priority, --retries, --delay, --tag or --untag"
         )
     if (data is not None or editor) and (chosen.filter or chosen.dry_run):
-        raise UsageError("--data and --editor go with JID…; with --filter or --dry-run give --patch")
+        raise UsageError("--data and --editor require JID…; with --filter or --dry-run use --patch")
     if len(changes) > 1 and (chosen.filter or chosen.dry_run):
-        raise UsageError(f"with --filter or --dry-run one change at a time, not {' and '.join(changes)}")
+        raise UsageError(f"with --filter or --dry-run give one change at a time, not {' and '.join(changes)}")
     if editor and (len(chosen.jids) > 1 or data is not None):
-        raise UsageError("--editor goes with one JID, and without --data")
+        raise UsageError("--editor requires exactly one JID, and cannot be used with --data")
     new = None if data is None else _json_of(data)
     with chosen.place.console() as console:
         codes = [_set_data(console, chosen, new)] if data is not None else []
@@ -427,15 +427,15 @@ _SHOWN: Final = 20
 )
 @click.command("export")
 @click.argument("words", metavar="[FILTER]", nargs=-1)
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N jobs [default: all].")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Maximum number of jobs [default: all].")
 @store_options
 def export_jobs(words: Sequence[str], limit: int | None, place: StorePlace) -> int:
-    """Print the jobs that FILTER matches, one line of JSON each, with everything that is needed to put them again.
+    """Print the jobs that FILTER matches, one line of JSON each, with everything needed to put them again.
 
     `jid`, `queue`, `klass`, `data`, `priority`, `retries`, `max_losses`, `tags`, `throttles`, `depends`, `due`, `expires`,
-    `timeout`, `result_keep`, `backoff`; and for people `state`, `created`, `attempts` and `failure`. What has its default is left
-    out. Times are seconds, moments since the epoch. Recurring jobs are not exported. Exit code 1 if a job cannot be, because
-    its data is not JSON.
+    `timeout`, `result_keep`, `backoff`; and for information `state`, `created`, `attempts` and `failure`. Defaults are left
+    out. Times are in seconds, dates since the epoch. Recurring jobs are not exported. Exit code 1 if a job cannot be
+    exported because its data is not JSON.
     """
     with place.console() as console:
         done, unreadable = _export(console, " ".join(words), limit or sys.maxsize)
@@ -466,7 +466,7 @@ def _export(console: Console, text: str, limit: int) -> tuple[int, list[str]]:
 @click.option(
     "--keep-jids",
     is_flag=True,
-    help="Put each under its own jid; one that exists with other content is refused.",
+    help="Keep the jids; a job that exists with other content is refused.",
 )
 @store_options
 @json_option
@@ -548,7 +548,7 @@ class _Work:
             where = f"line {number}" if number else jid or "the file"
             echo_text(f"holdfast: {where}: {error}", err=True)
         elif self.refused == _SHOWN + 1:
-            echo_text("holdfast: … more lines are refused; --json prints the first 1,000", err=True)
+            echo_text("holdfast: … more lines were refused; --json prints the first 1,000", err=True)
 
 
 def _batches(lines: Iterable[JobLine]) -> Iterator[list[JobLine]]:
@@ -582,7 +582,7 @@ def jobs() -> None:
 def stack(jid: str, timeout: float, place: StorePlace, as_json: bool) -> int:
     """Show the stack of a running job, innermost frame last.
 
-    Its worker takes the stack; code that blocks its process is shown too. Exit code 1 if there is no such job, if it is not
+    Its worker reports the stack, also while code blocks its process. Exit code 1 if there is no such job, if it is not
     running, or if its worker does not respond; 3 if the store does not respond.
     """
     with place.client(must_exist=True) as client:
@@ -606,7 +606,7 @@ def stack(jid: str, timeout: float, place: StorePlace, as_json: bool) -> int:
 @store_options
 @json_option
 def why(jid: str, place: StorePlace, as_json: bool) -> int:
-    """Show why a job is running or not: the checks, what blocks it, and how to resolve that.
+    """Show why a job is running or not: the checks, what blocks it, and how to unblock it.
 
     Exit code 1 if there is no such job, 3 if the store does not respond.
     """

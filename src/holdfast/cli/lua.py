@@ -11,7 +11,7 @@ _HELP = "\b\n" + "".join(f"{name:<8} {text.purpose}\n" for name, text in TEXTS.i
 
 
 @click.command(
-    help=f"""Print a Lua script of the core, to load by a client in another language.
+    help=f"""Print a Lua script of the core, for clients in other languages to load.
 
 {_HELP}
 With --json: its name, file name, SHA1 (for EVALSHA) and text.

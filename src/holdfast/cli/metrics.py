@@ -55,7 +55,7 @@ class Scraper:
         up = Metric(
             "holdfast_up", "1 if the store could be read.", "gauge", (), {(): 0 if self._trouble else 1}
         )
-        took = Metric("holdfast_scrape_seconds", "Time that reading the store took.", "gauge", ())
+        took = Metric("holdfast_scrape_seconds", "Seconds that reading the store took.", "gauge", ())
         took.add((), time.monotonic() - begun)
         return [*found, up, took]
 
@@ -116,7 +116,7 @@ _MOST = click.option(
     type=click.IntRange(0, 10_000),
     default=MOST_QUEUES,
     show_default=True,
-    help="Number of queues with series of their own; the others are counted together.",
+    help="Number of queues with a series each; the others are counted together.",
 )
 
 
@@ -163,15 +163,15 @@ def _registry(scraper: Scraper) -> Any:
     "--port", type=click.IntRange(1, 65535), default=7172, show_default=True, help="Port to listen on."
 )
 @click.option(
-    "--otel", is_flag=True, help="Also register the figures with the meter provider of OpenTelemetry."
+    "--otel", is_flag=True, help="Also register the figures with OpenTelemetry's meter provider."
 )
 @_MOST
 @store_options
 def serve(host: str, port: int, otel: bool, most: int, place: StorePlace) -> None:
     """Serve the figures at /metrics until INT or TERM.
 
-    One of these is enough for all workers of a namespace. A store that cannot be read shows as holdfast_up 0. With --otel start
-    it by `opentelemetry-instrument holdfast metrics serve --otel`, which sets the exporter up from the OTEL_ variables.
+    Run one for all workers of a namespace. holdfast_up is 0 while the store cannot be read. With --otel, run it as
+    `opentelemetry-instrument holdfast metrics serve --otel`, which configures the exporter from the OTEL_ variables.
     """
     with place.unchecked() as client:
         scraper = Scraper(Console(client), most)

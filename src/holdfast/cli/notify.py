@@ -57,20 +57,20 @@ _SHORTEST_LOOK, _LONGEST_LOOK = 1.0, 3600.0
     metavar="LENGTH",
     default="30s",
     show_default=True,
-    help="How often to look for surges: 1s to 1h.",
+    help="Interval between checks for surges: 1s to 1h.",
 )
 @click.option(
     "--web",
     default="",
     metavar="URL",
-    help="URL of the web UI: notices have links to its pages of jobs and failure groups [default: no links].",
+    help="URL of the web UI, for links to jobs and failure groups in notices [default: no links].",
 )
 @click.option(
     "--redact",
     multiple=True,
     metavar="RULE",
-    help="Mask what a pattern, after re:, matches in the names and texts of notices; may be repeated. Paths (*.password) "
-    "are taken as by holdfast web, and mask nothing: notices have no data of jobs.",
+    help="Mask the matches of a pattern (re:…) in the names and texts of notices; may be repeated. Paths (*.password) are "
+    "accepted, as by holdfast web, but mask nothing: notices contain no data of jobs.",
 )
 @store_options
 @json_option
@@ -85,7 +85,7 @@ def notify(
 ) -> None:
     """Send notices of the events of tracked jobs and of failure surges, until INT or TERM.
 
-    Track a job with `holdfast jobs track JID`. A surge is a failure group that grows much faster than before: there is a notice when it begins, and
+    Track a job with `holdfast jobs track JID`. A surge is a failure group that grows much faster than before: a notice is sent when it begins, and
     one when it is over. Events that happen while the store is unavailable are not sent. Each process of this command sends all
     notices, so run one for the same receivers.
     """

@@ -37,7 +37,7 @@ def operations() -> None:
 @examples("holdfast operations list", "holdfast operations --watch")
 @operations.command("list")
 @click.option(
-    "--limit", type=click.IntRange(1, 64), default=25, show_default=True, metavar="N", help="Show N."
+    "--limit", type=click.IntRange(1, 64), default=25, show_default=True, metavar="N", help="Number of operations."
 )
 @watch_option
 @store_options
@@ -45,7 +45,7 @@ def operations() -> None:
 def list_operations(limit: int, watch: float | None, place: StorePlace, as_json: bool) -> None:
     """List the last operations, newest first; the store keeps a hundred.
 
-    `state` is scheduled (it has not begun), running, stopped, done, failed or undone; orphaned: it was running, but its program is gone. With --json: the list
+    `state` is scheduled (not begun), running, stopped, done, failed, undone, or orphaned (its program is gone). With --json: the list
     of what `show --json` prints, without refusals.
     """
     with place.console() as console:
@@ -63,7 +63,7 @@ def list_operations(limit: int, watch: float | None, place: StorePlace, as_json:
 def _print(rows: Sequence[Operation], now: int) -> None:
     if not rows and sys.stdout.isatty():
         click.echo(
-            "No change of many jobs is known. Commands with --filter make them:\n  holdfast jobs retry --help"
+            "There are no operations. Commands with --filter start one:\n  holdfast jobs retry --help"
         )
     listing = Listing(_COLUMNS, ("operation",), least=12, drops=_COLUMNS[4:])
     listing.add(
@@ -124,10 +124,10 @@ def _show(console: Console, id: str, as_json: bool) -> None:
             "who": spec.who,
             "started": moment(found.created_ms, now),
             "last change": moment(found.updated_ms, now),
-            "looked at": f"{found.looked:,} of {max(spec.candidates, found.looked):,} ({found.share:.0%})",
+            "searched": f"{found.looked:,} of {max(spec.candidates, found.looked):,} ({found.share:.0%})",
             "matched": found.matched,
             "changed": found.changed,
-            "the same": found.same,
+            "unchanged": found.same,
             "refused": found.refused,
         }
     )
@@ -142,7 +142,7 @@ def _show(console: Console, id: str, as_json: bool) -> None:
 @store_options
 @json_option
 def resume(id: str, place: StorePlace, as_json: bool) -> int:
-    """Continue an operation that was stopped, or whose program is gone, where it ended.
+    """Resume an operation that was stopped, or whose program is gone.
 
     Exit code 1 if it has ended or is run by another program, or if a job was refused; 130 if Ctrl-C stopped it again.
     """
@@ -156,14 +156,14 @@ def resume(id: str, place: StorePlace, as_json: bool) -> int:
 @store_options
 @json_option
 def stop(id: str, place: StorePlace, as_json: bool) -> int:
-    """Stop an operation, whoever runs it. Jobs that it has changed stay so.
+    """Stop an operation, whoever runs it. Jobs that it has changed are not changed back.
 
-    Exit code 1 if it does not run. With --json: as `show`.
+    Exit code 1 if it is not running. With --json: as `show`.
     """
     with place.console() as console:
         if not console.stop_operation(id):
             echo_wrapped(
-                f"holdfast: operation {id} is {console.operation(id).state}, so there is nothing to stop",
+                f"holdfast: operation {id} is {console.operation(id).state}, so it cannot be stopped",
                 err=True,
             )
             return 1
@@ -183,7 +183,7 @@ def stop(id: str, place: StorePlace, as_json: bool) -> int:
 @store_options
 @json_option
 def undo(id: str, yes: bool, place: StorePlace, as_json: bool) -> int:
-    """Undo an operation within an hour: what it changed is changed back, where no other change came in between.
+    """Undo an operation within an hour: change its jobs back, unless they were changed by something else since.
 
     Retry, move, priority, retries, delay, tags and tracking can be undone; cancel, expire, run and edits of data cannot. Exit
     code 1 if it cannot, or if a job was refused.

@@ -41,22 +41,22 @@ PROXY: Final = click.option(
     "--proxy",
     multiple=True,
     metavar="ADDRESS",
-    help="Address of a server in front whose headers are believed; may be repeated.",
+    help="Address of a reverse proxy whose headers are trusted; may be repeated.",
 )
 PROXY_SECRET: Final = click.option(
     "--proxy-secret-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File with the secret that the server in front sends as X-Holdfast-Secret; required where it runs on this machine.",
+    help="File with the secret that the reverse proxy sends as X-Holdfast-Secret; required if the proxy runs on this machine.",
 )
 PREFIX: Final = click.option(
-    "--prefix", default="", metavar="PATH", help="Path below which everything lies, such as /jobs."
+    "--prefix", default="", metavar="PATH", help="Path prefix of all URLs, such as /jobs."
 )
 HOSTS: Final = click.option(
     "--allowed-host",
     "hosts",
     multiple=True,
     metavar="NAME",
-    help="Host name under which it may be reached; may be repeated [default: any].",
+    help="Host name that requests may use; may be repeated [default: any].",
 )
 
 
@@ -67,7 +67,7 @@ def length(text: str) -> float:
     if seconds is None:
         raise click.BadParameter(f"expected a length of time such as 90s, 2h or 1d12h, got {text!r:.80}")
     if not 0 < seconds <= MAX_DELAY:
-        raise click.BadParameter(f"expected more than 0 and at most a hundred years, got {text!r:.80}")
+        raise click.BadParameter(f"expected more than 0 and at most 100 years, got {text!r:.80}")
     return seconds
 
 
@@ -120,7 +120,7 @@ def list_options(limit: int = 100) -> Callable[[F], F]:
             "--after",
             default="",
             metavar="CURSOR",
-            help="Show the rows after those that the output before ended with.",
+            help="Show the rows after this cursor, which the previous output ended with.",
         )(given)
         number = click.IntRange(1, 100_000)
         option = click.option(
@@ -134,7 +134,7 @@ def list_options(limit: int = 100) -> Callable[[F], F]:
 def print_rest(shown: int, page: Page[Any], thing: str) -> None:
     """Print on standard error how the rows that were not shown can be seen, if there are any."""
     if page.next:
-        of = f" of {page.total}" if page.total >= 0 else ""
+        of = f" of {page.total:,}" if page.total >= 0 else ""
         click.echo(
             f"{counted(shown, thing)}{of} shown; --after {page.next!r} shows more, --all shows all", err=True
         )

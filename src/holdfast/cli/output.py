@@ -42,7 +42,7 @@ def watch_option(command: F) -> F:
         is_flag=False,
         flag_value=2.0,
         metavar="[SECONDS]",
-        help="Show it again every SECONDS (2), until Ctrl-C.",
+        help="Print it again every SECONDS (2), until Ctrl-C.",
     )(command)
 
 
@@ -62,7 +62,7 @@ def repeat(watch: float | None, show: Callable[[], None]) -> None:
 
 def yes_option(command: F) -> F:
     """Give a command `--yes`, passed on as `yes`: it does not ask."""
-    return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(command)
+    return click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")(command)
 
 
 def confirm(question: str, yes: bool) -> None:
@@ -70,7 +70,7 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"{question} Give --yes, because there is no terminal to ask on")
+        raise UsageError(f"{question} Give --yes: there is no terminal to ask on")
     if not click.confirm(printable(question)):
         raise HoldfastError("nothing was changed")
 
@@ -87,9 +87,14 @@ def echo_text(text: str, err: bool = False) -> None:
 
 def print_facts(facts: Mapping[str, object]) -> None:
     """Print names and values in two columns; empty values are left out."""
-    shown = {name: _text(value) for name, value in facts.items() if value not in ("", None)}
+    is_terminal = sys.stdout.isatty()
+    shown = {
+        name: f"{value:,}" if is_terminal and type(value) is int and name != "pid" else _text(value)
+        for name, value in facts.items()
+        if value not in ("", None)
+    }
     width = max(map(len, shown), default=0)
-    room = shutil.get_terminal_size().columns - width - 2 if sys.stdout.isatty() else sys.maxsize
+    room = shutil.get_terminal_size().columns - width - 2 if is_terminal else sys.maxsize
     for name, value in shown.items():
         first, *others = wrapped(value, room)
         click.echo(f"{name:<{width}}  {first}")

@@ -238,7 +238,7 @@ class ProgramCommand(click.Command):
             where = f"{path}, [{name}] {key}"
             if key in _CODE and not is_ours(path.resolve().parent):
                 raise UsageError(
-                    f"{where}: a file may name code only if no other user may write its directory; give --{key}"
+                    f"{where}: a file may name code only if no other user can write to its directory; give --{key}"
                 )
             _check_type(where, settings[key], value)
         return {
@@ -354,7 +354,7 @@ def _checked(path: Path, document: dict[str, Any]) -> dict[str, Any]:
     """Return what a file has, once it is known to be this user's and to have no unknown tables. Raises UsageError."""
     if not is_ours(path):
         raise UsageError(
-            f"{path} is not used: other users may write it ({stat.filemode(path.stat().st_mode)}); chmod o-w {path}"
+            f"{path} is ignored: other users can write it ({stat.filemode(path.stat().st_mode)}); chmod o-w {path}"
         )
     known = {words.split()[0]: 0 for words in PROGRAMS} | {_PUSHES: 0}
     for name in document:

@@ -31,16 +31,16 @@ from holdfast.text import one_line, printable_json
     "words",
     multiple=True,
     metavar="VALUE|NAME=VALUE",
-    help="Argument of a function, JSON or else text; may be repeated.",
+    help="Argument of a function, as JSON or else as text; may be repeated.",
 )
 @click.option(
     "-d",
     "--data",
     metavar="JSON|@FILE|-",
-    help="Data as JSON, from a file or standard input: of a function an array of arguments or an object of named ones.",
+    help="Data as JSON, @FILE, or - for standard input; for a function: an array of arguments, or an object of named ones.",
 )
 @click.option(
-    "--klass", "is_class", is_flag=True, help="NAME is a class or module; --data is any JSON [default: {}]."
+    "--klass", "is_class", is_flag=True, help="NAME is a class or module, and --data any JSON [default: {}]."
 )
 @click.option(
     "-q",
@@ -52,14 +52,14 @@ from holdfast.text import one_line, printable_json
 )
 @put_flags(*OPTIONS)
 @click.option(
-    "--many", is_flag=True, help="Put a job for each line of standard input, which is what --data takes."
+    "--many", is_flag=True, help="Put a job for each line of standard input, each as for --data."
 )
 @click.option("--wait", "waits", is_flag=True, help="Wait for the end of the job, and print its result.")
 @click.option(
     "--wait-timeout",
     type=FiniteRange(0),
     metavar="SECONDS",
-    help="Longest wait for the end [default: no limit].",
+    help="Maximum time to wait for the end [default: no limit].",
 )
 @with_place
 @wait_option("--store-wait")
@@ -80,8 +80,7 @@ def put(
     """Put a job and print its jid.
 
     NAME is the stored name of a function job, such as shop.mail.welcome, or with --klass the name of a class. The code is not
-    imported: the arguments are checked by the worker, and options that the code declares (queue, retries, …) are not known
-    here. With --wait the result is printed instead of the jid, as JSON. Exit code 1 if the job failed, was cancelled, or
+    imported: the worker checks the arguments, and options that the code declares (queue, retries, …) do not apply. With --wait the result is printed instead of the jid, as JSON. Exit code 1 if the job failed, was cancelled, or
     has not ended within --wait-timeout; 3 if the store does not respond.
 
     \b
@@ -92,7 +91,7 @@ def put(
       jq -c '.orders[]' orders.json | holdfast put shop.Order --klass --many
     """
     if many and (waits or words or data is not None or options["jid"] is not None):
-        raise UsageError("--many goes without --wait, --arg, --data and --jid")
+        raise UsageError("--many cannot be used with --wait, --arg, --data or --jid")
     options = given_options(options)
     with place.client() as client:
         code = NamedCode(name, is_class, client.settings.max_data)

@@ -52,15 +52,15 @@ _COLUMNS: Final = 60
     type=day,
     default="today",
     metavar="DAY",
-    help="Day of UTC: 2026-11-23, yesterday [default: today].",
+    help="Day (UTC), such as 2026-11-23 or yesterday [default: today].",
 )
 @watch_option
 @store_options
 @json_option
 def stats(name: str, date: int, watch: float | None, place: StorePlace, as_json: bool) -> None:
-    """Show how long the jobs of a queue waited and ran on a day, and how many there were in the last three hours.
+    """Show how long the jobs of a queue waited and ran on a day, and their number in the last three hours.
 
-    Percentiles are read from buckets a quarter wide. Exit code 1 if there is no such queue. JSON: `queue`, `day`, `stats` with
+    Percentiles come from histogram buckets, and are exact to about a quarter. Exit code 1 if there is no such queue. JSON: `queue`, `day`, `stats` with
     `percentiles` in seconds and `histogram` as [end of the bar in words, jobs by wait, jobs by run], and `series`.
     """
     with place.console() as console:
@@ -122,7 +122,7 @@ def print_throughput(series: Sequence[Series], now: int) -> None:
             lines.append((what, sparkline([round(value) for value in values]), f"{total:,}"))
     if any(count != "0" for _, _, count in lines):
         click.echo()
-        click.echo("The last three hours, until now:")
+        click.echo("Last three hours:")
         for what, line, count in lines:
             click.echo(f"{what:<9} |{line}| {count}")
 
@@ -185,16 +185,16 @@ def _states(text: str) -> str:
     default="waiting",
     show_default=True,
     metavar="STATES",
-    help=f"States, with commas between: {', '.join(STATES)}.",
+    help=f"States, separated by commas: {', '.join(STATES)}.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would be cancelled.")
+@click.option("--dry-run", is_flag=True, help="Show what would be cancelled, and change nothing.")
 @yes_option
 @store_options
 @json_option
 def purge(name: str, state: str, dry_run: bool, yes: bool, place: StorePlace, as_json: bool) -> int:
-    """Cancel all jobs of a queue that are in some states. It shows what it would cancel, and asks.
+    """Cancel all jobs of a queue that are in the given states. Shows what would be cancelled, and asks for confirmation.
 
-    It works in pieces, as one operation: `holdfast operations` shows it and continues one that was stopped. Exit code 1 if there
+    It runs as one operation, which `holdfast operations` shows, and resumes if it was stopped. Exit code 1 if there
     is no such queue, or if some jobs were refused, such as those that others depend on.
     """
     with place.console() as console:
@@ -218,10 +218,10 @@ def purge(name: str, state: str, dry_run: bool, yes: bool, place: StorePlace, as
 @store_options
 @json_option
 def drain(name: str, timeout: float | None, place: StorePlace, as_json: bool) -> int:
-    """Wait until no job of a queue waits, runs, is stalled or throttled.
+    """Wait until no job of a queue is waiting, running, stalled or throttled.
 
-    Puts go on, so stop what puts jobs first. Scheduled and depending jobs are not waited for until they are ready. Exit code 0 when
-    it is empty, 1 if it is not by then or not known. JSON: `queue`, `drained`, `left` by state, `seconds`.
+    Puts are not refused, so stop the producers first. Scheduled and depending jobs are waited for only once they are ready.
+    Exit code 0 when it is empty, 1 if it is not empty in time or not known. JSON: `queue`, `drained`, `left` by state, `seconds`.
     """
     begun = time.monotonic()
     with place.console() as console:
@@ -285,7 +285,7 @@ def queues() -> None:
     type=click.Choice(SORTS),
     default="name",
     show_default=True,
-    help="Order: by name, by a number (largest first), or by the age of the next job.",
+    help="Sort by name, by a number (largest first), or by the age of the next job.",
 )
 @list_options()
 @watch_option
@@ -296,7 +296,7 @@ def list_queues(
 ) -> None:
     """List queues with the number of their jobs in each state.
 
-    In PATTERN * is any text. `oldest` is since when the next job waits. JSON: `queues`, `next` (for --after, "" at the end) and
+    * in PATTERN matches any text. `oldest` is the time since which the next job has waited. JSON: `queues`, `next` (for --after, "" at the end) and
     `total`; times are in seconds.
     """
     with place.console() as console:
@@ -339,7 +339,7 @@ def _pause(row: Counts, now: int) -> str:
         return ""
     until = f", resumes {ago(row.paused_until_ms, now)}" if row.paused_until_ms else ""
     why = f": {row.paused_why}" if row.paused_why else ""
-    return f"by {row.paused_by or 'somebody'}{why}{until}"
+    return f"by {row.paused_by or 'an unnamed user'}{why}{until}"
 
 
 @examples("holdfast queues show mail", "holdfast queues show mail --json")
@@ -349,7 +349,7 @@ def _pause(row: Counts, now: int) -> str:
 @store_options
 @json_option
 def show(name: str, watch: float | None, place: StorePlace, as_json: bool) -> None:
-    """Show one queue: its jobs by state, its pause and limits, its workers, and what happened lately.
+    """Show one queue: its jobs by state, its pause and limits, its workers, and its recent activity.
 
     Exit code 1 if there is no such queue. JSON: `counts`, `stats` of today, `series` of the last three hours, `throttle`,
     `limits`, `workers` (those that take its jobs), `quiet_workers`, `silent_workers`, `growth`, by how many jobs a minute more
@@ -393,7 +393,7 @@ def detail(found: QueueDetail) -> dict[str, Any]:
 def _facts(found: QueueDetail, now: int) -> dict[str, object]:
     counts, throttle = found.counts, found.throttle
     states = [(state, getattr(counts, state)) for state in (*_ALWAYS, *_OTHERS)]
-    limit = f"{throttle.used} of {throttle.maximum} run, {throttle.pending} wait for a slot"
+    limit = f"{throttle.used:,} of {throttle.maximum:,} slots used, {counted(throttle.pending, 'job waits', 'jobs wait')} for one"
     return {
         "queue": counts.name,
         "jobs": ", ".join(f"{count:,} {state}" for state, count in states if count or state in _ALWAYS),
@@ -412,7 +412,7 @@ def _facts(found: QueueDetail, now: int) -> dict[str, object]:
 
 
 def _workers(found: QueueDetail, now: int) -> str:
-    text = ", ".join(found.workers) or "none takes from this queue"
+    text = ", ".join(found.workers) or "none takes jobs from this queue"
     if found.quiet_workers:
         text += f"; quiet: {', '.join(found.quiet_workers)}"
     if found.silent_workers:
@@ -423,16 +423,16 @@ def _workers(found: QueueDetail, now: int) -> str:
 @examples("holdfast queues pause mail --why 'mail server is down' --for 2h", "holdfast queues pause 'mail-*'")
 @queues.command()
 @click.argument("names", metavar="NAME…", nargs=-1, required=True, shell_complete=names_of("queues"))
-@click.option("--why", default="", help="Reason, which lists show.")
+@click.option("--why", default="", help="Reason, shown in lists.")
 @click.option(
-    "--for", "seconds", type=length, metavar="LENGTH", help="Resume by itself after this time, such as 2h."
+    "--for", "seconds", type=length, metavar="LENGTH", help="Resume automatically after this time, such as 2h."
 )
 @store_options
 @json_option
 def pause(names: Sequence[str], why: str, seconds: float | None, place: StorePlace, as_json: bool) -> None:
-    """Pause queues: workers take none of their jobs; running jobs continue.
+    """Pause queues: workers take no jobs from them; running jobs continue.
 
-    In NAME * is any text. Exit code 1, without a change, if one of them is not known.
+    * in NAME matches any text. Exit code 1, without a change, if one of them is not known.
     """
     with place.console() as console:
         found = console.queue_names(*names)
@@ -448,7 +448,7 @@ def pause(names: Sequence[str], why: str, seconds: float | None, place: StorePla
 def resume(names: Sequence[str], place: StorePlace, as_json: bool) -> None:
     """Resume paused queues.
 
-    In NAME * is any text. Exit code 1, without a change, if one of them is not known.
+    * in NAME matches any text. Exit code 1, without a change, if one of them is not known.
     """
     with place.console() as console:
         found = console.queue_names(*names)
@@ -488,9 +488,9 @@ def _number(text: str) -> int:
 @store_options
 @json_option
 def set_option(name: str, option: str, value: int, place: StorePlace, as_json: bool) -> None:
-    """Set a limit of a queue, or with none remove it.
+    """Set a limit of a queue; none removes it.
 
-    max-waiting: puts are refused while N jobs of the queue do not run yet. max-losses: a job fails when it has lost its
+    max-waiting: puts are refused while N jobs of the queue have not started. max-losses: a job fails when it has lost its
     lease more than N times, whatever its retries.
     """
     number = None if value < 0 else value

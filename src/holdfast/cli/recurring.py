@@ -59,12 +59,10 @@ def recurring() -> None:
 @watch_option
 @store_options
 @json_option
-def list_recurring(
-    pattern: str, part: OptionPart, watch: float | None, place: StorePlace, as_json: bool
-) -> None:
-    """List recurring jobs by queue, the next due one first.
+def list_recurring(pattern: str, part: OptionPart, watch: float | None, place: StorePlace, as_json: bool) -> None:
+    """List recurring jobs by queue, next due first.
 
-    In QUEUE * is any text. `put` is the number of jobs put so far. JSON: `recurring`, `next` (for --after, "" at the end) and
+    * in QUEUE matches any text. `put` is the number of jobs put so far. JSON: `recurring`, `next` (for --after, "" at the end) and
     `total`.
     """
     with place.console() as console:
@@ -98,8 +96,8 @@ def _pause(row: RecurringFacts, now: int) -> str:
     why = f": {row.paused_why}" if row.paused_why else ""
     since = f", since {moment(row.paused_since_ms)}" if row.paused_since_ms else ""
     missed = row.missed_by(now)
-    return f"by {row.paused_by or 'somebody'}{why}{since}" + (
-        f"; {counted(missed, 'turn')} missed" if missed else ""
+    return f"by {row.paused_by or 'an unnamed user'}{why}{since}" + (
+        f"; {counted(missed, 'run')} missed" if missed else ""
     )
 
 
@@ -109,7 +107,7 @@ def _missed(found: RecurringFacts, now: int) -> str:
     if not missed:
         return ""
     put = f"up to {found.backlog:,} of their jobs are put" if found.backlog else "their jobs are put"
-    return f"{counted(missed, 'turn')}: no worker has asked queue {found.queue} since the first of them; {put} when one does"
+    return f"{counted(missed, 'run')}: no worker has polled queue {found.queue} since the first of them; {put} when one does"
 
 
 @examples("holdfast recurring show nightly-report")
@@ -127,14 +125,14 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
     facts: dict[str, object] = {
         "jid": found.jid,
         "queue": found.queue,
-        "klass": found.klass,
+        "job": found.klass,
         "every": duration(found.interval_ms / 1000),
         "next": moment(found.next_ms, now),
         "paused": _pause(found, now) if found.paused else "",
         "missed": _missed(found, now),
         "put": f"{counted(found.count, 'job')}"
         + (f", the last one is {jid}-{found.count}" if found.count else ""),
-        "backlog": found.backlog or "all missed ones are put",
+        "backlog": found.backlog or "all missed jobs are put",
         "priority": found.priority,
         "retries": found.retries,
         "tags": ", ".join(found.tags),
@@ -165,17 +163,17 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
     "offset",
     type=length,
     metavar="LENGTH",
-    help="Time to the first job [default: now].",
+    help="Time until the first job [default: now].",
 )
 @click.option("--klass", "is_class", is_flag=True, help="CODE is a class or module, not a function.")
-@click.option("--jid", help="Name of the recurring job [default: one is made].")
+@click.option("--jid", help="Jid of the recurring job [default: generated].")
 @click.option("--data", metavar="JSON", help="Data of a class, or the arguments of a function.")
 @click.option(
     "--backlog",
     type=int,
     default=DEFAULT_BACKLOG,
     show_default=True,
-    help="How many missed occurrences are put later, 0 for all.",
+    help="Number of missed jobs that are put later; 0: all.",
 )
 @put_flags(*(name for name, option in OPTIONS.items() if option.recurring and name != "jid"))
 @store_options
@@ -192,8 +190,8 @@ def add(
 ) -> None:
     """Add a recurring job, which puts a job at a fixed interval, and print its jid.
 
-    CODE is the name of the function (`package.module.function`), or with --klass of a class. One of the same --jid that exists is
-    refused: `edit` changes it. JSON: `jid`.
+    CODE is the name of the function (`package.module.function`), or with --klass of a class. An existing --jid is refused:
+    use `edit` to change it. JSON: `jid`.
     """
     jid = given["jid"]
     with place.client() as client:
@@ -216,7 +214,7 @@ def add(
 @store_options
 @json_option
 def run(jids: Sequence[str], place: StorePlace, as_json: bool) -> int:
-    """Put a job of each recurring job now, beside its schedule, and print its jid.
+    """Put a job of each recurring job now, in addition to its schedule, and print its jid.
 
     This works for paused ones too. Exit code 1 if one of them does not exist. JSON: for each the jid of the new job, or null.
     """
@@ -230,11 +228,11 @@ def run(jids: Sequence[str], place: StorePlace, as_json: bool) -> int:
 @examples("holdfast recurring pause nightly-report --why 'the printer is broken'")
 @recurring.command()
 @JIDS
-@click.option("--why", default="", help="Reason, which lists show.")
+@click.option("--why", default="", help="Reason, shown in lists.")
 @store_options
 @json_option
 def pause(jids: Sequence[str], why: str, place: StorePlace, as_json: bool) -> int:
-    """Pause recurring jobs: they put no jobs until they are resumed, and what they miss is left out.
+    """Pause recurring jobs: they put no jobs until they are resumed, and missed jobs are skipped.
 
     Exit code 1 if one of them does not exist. JSON: for each whether it changed, or null.
     """
@@ -251,7 +249,7 @@ def pause(jids: Sequence[str], why: str, place: StorePlace, as_json: bool) -> in
 @store_options
 @json_option
 def resume(jids: Sequence[str], place: StorePlace, as_json: bool) -> int:
-    """Resume paused recurring jobs, with the next occurrence that is not over.
+    """Resume paused recurring jobs, from the next occurrence.
 
     Exit code 1 if one of them does not exist. JSON: for each whether it changed, or null.
     """
@@ -304,7 +302,7 @@ def _one(console: Console, jid: str, change: Callable[[Console, str], Any]) -> A
 @click.option("--queue", shell_complete=names_of("queues"), help="Queue of its jobs.")
 @click.option("--klass", help="Name of the code of its jobs.")
 @put_flags("priority", "retries")
-@click.option("--backlog", type=int, help="How many missed occurrences are put later, 0 for all.")
+@click.option("--backlog", type=int, help="Number of missed jobs that are put later; 0: all.")
 @click.option("--tag", "tags", multiple=True, help="Tag to add to its jobs; can be repeated.")
 @click.option("--untag", "untags", multiple=True, help="Tag to remove; can be repeated.")
 @store_options
@@ -312,7 +310,7 @@ def _one(console: Console, jid: str, change: Callable[[Console, str], Any]) -> A
 def edit(
     jid: str, tags: Sequence[str], untags: Sequence[str], place: StorePlace, as_json: bool, **given: Any
 ) -> None:
-    """Change a recurring job; jobs that were put stay as they are.
+    """Change a recurring job; jobs that were put are not changed.
 
     A new interval counts from the last occurrence. Exit code 1 if it does not exist. JSON: as `show`.
     """
@@ -353,7 +351,7 @@ def _json(text: str) -> Any:
 @store_options
 @json_option
 def delete(jids: Sequence[str], yes: bool, place: StorePlace, as_json: bool) -> int:
-    """Delete recurring jobs; jobs that were put stay. It asks before.
+    """Delete recurring jobs; jobs that were put are kept. Asks for confirmation.
 
     Exit code 1 if one of them does not exist. JSON: for each whether it existed.
     """

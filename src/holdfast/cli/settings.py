@@ -55,16 +55,16 @@ def _complete(context: click.Context, parameter: click.Parameter, begin: str) ->
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="TOML file with settings, as of the commands.",
+    help="TOML file with settings, as for the commands themselves.",
 )
-@click.option("--set", "only_set", is_flag=True, help="Leave out what has its default.")
+@click.option("--set", "only_set", is_flag=True, help="Leave out settings with their default.")
 @json_option
 def settings(command: str | None, config: Path | None, only_set: bool, as_json: bool) -> None:
-    """Show the settings of worker, web, notify, topics serve, topics push and metrics serve here, and their origins.
+    """Show the settings of worker, web, notify, topics serve, topics push and metrics serve, and their origins.
 
-    A setting comes from its flag, else from the variable HOLDFAST_COMMAND_FLAG, a variable of an older release, the file, or is the default.
+    A setting comes from its flag, else the variable HOLDFAST_COMMAND_FLAG, a variable of an older release, the file, or the default.
     The file is holdfast.toml, with a table for each command such as [worker], or pyproject.toml, with [tool.holdfast.worker]. Flags are
-    not known here. `holdfast config` has the settings that are kept in the store. JSON: `settings`, each with `command`, `setting`,
+    not known to this command. `holdfast config` has the settings kept in the store. JSON: `settings`, each with `command`, `setting`,
     `variable`, `value` and `origin`.
     """
     rows = [
@@ -83,7 +83,7 @@ def settings(command: str | None, config: Path | None, only_set: bool, as_json: 
             }
         )
         return
-    print_list(Row._fields, [row for _, row in rows], whole=("setting",), empty="Everything has its default.")
+    print_list(Row._fields, [row for _, row in rows], whole=("setting",), empty="All settings have their defaults.")
 
 
 def _rows(words: str, program: ProgramCommand, config: Path | None) -> list[Row]:

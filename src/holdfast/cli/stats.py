@@ -188,19 +188,19 @@ _TODAY: Final = ("popped", "completed", "failures", "retried", "lost", "failed")
 
 @examples("holdfast stats", "holdfast stats --watch 5", "holdfast stats statsd --host metrics.local")
 @click.group(invoke_without_command=True)
-@click.option("--all", "each", is_flag=True, help="Show each finding, also where many are of one kind.")
+@click.option("--all", "each", is_flag=True, help="Show every finding, even if many are of one kind.")
 @watch_option
 @store_options
 @json_option
 @click.pass_context
 def stats(context: click.Context, each: bool, watch: float | None, place: StorePlace, as_json: bool) -> None:
-    """Show what needs attention, the jobs in each queue by state, and what happened there since midnight UTC.
+    """Show findings, the jobs in each queue by state, and their counts since midnight UTC.
 
-    What needs attention comes first, the most urgent thing on top, with a command that helps. The second table counts runs:
-    popped, completed, failures, retried (after an exception), lost (the lease). Failed are the jobs that failed today and
-    still are. Run and wait are averages. JSON: also `attention`, a list of `severity` (urgent, warning, note), `kind`,
+    Findings come first, the most urgent on top, each with a command that helps. The second table counts runs: popped,
+    completed, failures, retried (after an exception), lost (the lease). Failed counts the jobs that failed today and have
+    not been retried. Run and wait are averages. JSON: also `attention`, a list of `severity` (urgent, warning, note), `kind`,
     `subject`, `text`, `command`, `also` (another command), `details`, `count` (how many things it stands for), `jobs` (how many jobs it is about) and `since`;
-    and `store`, how full its memory is and what fills it. What is snoozed or muted is left out.
+    and `store`, how full its memory is and what fills it. Snoozed and muted findings are left out.
     """
     if context.invoked_subcommand is not None:
         names = ("url", "namespace", "wait", "as_json", "watch", "each")
@@ -228,7 +228,7 @@ def _show(client: Client, each: bool, as_json: bool) -> None:
             echo_text(f"  {command}")
     more = seen.finding_count - len(shown)
     if more:
-        click.echo(f"and {counted(more, 'more finding')}; --all shows each")
+        click.echo(f"and {counted(more, 'more finding')}; --all shows all")
     if seen.snoozed:
         click.echo(f"{counted(len(seen.snoozed), 'finding')} snoozed")
     _print_text(found)
@@ -248,9 +248,9 @@ def _show(client: Client, each: bool, as_json: bool) -> None:
     metavar="SECONDS",
     help="Time between two emissions.",
 )
-@click.option("--count", default=0, show_default=True, help="Number of emissions; 0 or less: until INT.")
-@click.option("--prefix", default="", help="Text before every name, separated by a dot [default: none].")
-@click.option("--postfix", default="", help="Text after every name, separated by a dot [default: none].")
+@click.option("--count", default=0, show_default=True, help="Number of emissions; 0: until INT.")
+@click.option("--prefix", default="", help="Prefix of every name, separated by a dot [default: none].")
+@click.option("--postfix", default="", help="Suffix of every name, separated by a dot [default: none].")
 @store_options
 @json_option
 def statsd(
@@ -263,7 +263,7 @@ def statsd(
     place: StorePlace,
     as_json: bool,
 ) -> int:
-    """Send the figures to a statsd as gauges, at every interval, until INT.
+    """Send the figures to a statsd as gauges, once every interval, until INT.
 
     Dots and other characters that statsd does not allow in the names of queues and failure groups become underscores. If the
     store or the statsd cannot be reached, that is reported once and tried again at the next interval. Exit code 1 if the last

@@ -30,8 +30,8 @@ def store(context: click.Context) -> None:
     """
     if context.meta.get("holdfast.url") is not None:
         raise UsageError(
-            "--url: holdfast store is about the embedded store of a directory, which --dir names; "
-            "`holdfast doctor --url URL` checks another one"
+            "--url: holdfast store manages the embedded store of a directory (--dir); "
+            "`holdfast doctor --url URL` checks another store"
         )
 
 
@@ -44,7 +44,7 @@ def store(context: click.Context) -> None:
     default=0.0,
     show_default=True,
     metavar="SECONDS",
-    help="Stop the store when no program was connected for this long; 0: only by `holdfast store stop`.",
+    help="Stop the store when no program has been connected for this long; 0: never.",
 )
 @click.option(
     "--durability",
@@ -79,7 +79,7 @@ def stop(directory: Path | None, as_json: bool) -> None:
     click.echo("stopped" if stopped else f"no store is running in {before.directory}")
     if before.clients:
         click.echo(
-            f"{counted(before.clients, 'client')} connected: programs that still run may start the store again",
+            f"{counted(before.clients, 'client')} connected: running programs may start the store again",
             err=True,
         )
 

@@ -19,7 +19,7 @@ _WHOLE: Final = 40
 _WRAPPED: Final = 30
 """A last column that wraps stands below its row if it would have less than this width."""
 _BARS: Final = "▁▂▃▄▅▆▇█"
-_TAILS: Final = ("klass", "worker")
+_TAILS: Final = ("job", "worker")
 """Columns of names that differ at their end, which is kept where they are cut."""
 _NUMBER: Final = re.compile(r"([0-9.,]+( ?[a-z%]{1,3})?)?")
 """A number, also one with a unit."""
@@ -42,7 +42,8 @@ class Listing:
         drops: Collection[str] = (),
         wraps: bool = False,
     ) -> None:
-        self._columns, self._least, self._wraps = columns, least, wraps
+        self._columns = ["job" if name == "klass" else name for name in columns]
+        self._least, self._wraps = least, wraps
         self._drops = [columns.index(name) for name in drops if name in columns]
         self._whole = [index for index, name in enumerate(columns) if name in whole]
         self._widths: list[int] = []
@@ -57,7 +58,7 @@ class Listing:
         given = list(rows)
         if self._is_terminal and not given:
             return
-        cells = [[_text(cell) for cell in row] for row in given]
+        cells = [[self._text(cell, name) for cell, name in zip(row, self._columns, strict=True)] for row in given]
         if not self._widths:
             self._measure(given, cells)
             head = list(self._columns)
@@ -68,6 +69,11 @@ class Listing:
             self._print(list(row))
             if note:
                 click.echo(f"    {one_line(note)}")
+
+    def _text(self, value: object, column: str) -> str:
+        """Return the text of a cell: on a terminal, numbers have commas, but those that are names."""
+        is_count = isinstance(value, int) and not isinstance(value, bool) and column != "pid"
+        return f"{value:,}" if self._is_terminal and is_count else _text(value)
 
     def _measure(self, given: Sequence[Sequence[object]], cells: Sequence[Sequence[str]]) -> None:
         every = range(len(self._columns))

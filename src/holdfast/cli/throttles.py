@@ -31,9 +31,9 @@ _SHOWN: Final = 25
 
 @click.group(cls=OrderedGroup)
 def throttles() -> None:
-    """Show and set how many jobs of a throttle run at once.
+    """Show and set the limits of throttles.
 
-    ID is the name of a throttle; ql:q:QUEUE is that of a queue itself.
+    A throttle limits how many jobs run at the same time. ID is its name; ql:q:QUEUE is the throttle of a queue.
     """
 
 
@@ -91,13 +91,13 @@ def _ends(one: Throttle) -> str:
     type=click.IntRange(1, 512),
     default=_SHOWN,
     show_default=True,
-    help="Number of holders and of waiting jobs.",
+    help="Number of holders and waiting jobs.",
 )
 @watch_option
 @store_options
 @json_option
 def show(id: str, limit: int, watch: float | None, place: StorePlace, as_json: bool) -> None:
-    """Show one throttle: who holds a slot since when, and who waits for one.
+    """Show one throttle: the jobs that hold its slots, and those that wait for one.
 
     Exit code 1 if there is no such throttle. JSON: as in list, with `holders` and `waiters`, each with `jid` and `since`.
     """
@@ -115,8 +115,8 @@ def _show(console: Console, id: str, limit: int, as_json: bool) -> None:
         {
             "throttle": id,
             "maximum": facts.maximum or "no limit",
-            "used": str(facts.used),
-            "pending": str(facts.pending),
+            "used": f"{facts.used:,}",
+            "pending": f"{facts.pending:,}",
             "ends in": _ends(found),
         }
     )
@@ -139,14 +139,14 @@ def _since(rows: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
 @ID
 @click.argument("maximum", type=click.IntRange(0, 1_000_000))
 @click.option(
-    "--for", "seconds", type=length, metavar="LENGTH", help="The limit ends after this time, such as 2h."
+    "--for", "seconds", type=length, metavar="LENGTH", help="Time after which the limit ends, such as 2h [default: never]."
 )
 @store_options
 @json_option
 def set_throttle(id: str, maximum: int, seconds: float | None, place: StorePlace, as_json: bool) -> None:
-    """Let at most MAXIMUM jobs of a throttle run at once, 0 for any number.
+    """Let at most MAXIMUM jobs of a throttle run at the same time; 0: no limit.
 
-    A higher limit releases waiting jobs. A throttle without a limit gets one. JSON: as an element of list.
+    A higher limit lets waiting jobs run. JSON: as an element of list.
     """
     with place.console() as console:
         console.set_throttle(id, maximum, seconds or 0)
@@ -165,7 +165,7 @@ def set_throttle(id: str, maximum: int, seconds: float | None, place: StorePlace
 @store_options
 @json_option
 def delete(id: str, yes: bool, place: StorePlace, as_json: bool) -> None:
-    """Delete the limit of a throttle, which releases waiting jobs. It asks before.
+    """Delete the limit of a throttle, which lets waiting jobs run. Asks for confirmation.
 
     Exit code 1 if there is no such throttle. JSON: `id` and `deleted`.
     """
@@ -187,14 +187,14 @@ def delete(id: str, yes: bool, place: StorePlace, as_json: bool) -> None:
 @store_options
 @json_option
 def release(id: str, jids: Sequence[str], yes: bool, place: StorePlace, as_json: bool) -> int:
-    """Take slots of a throttle from jobs, which continue to run. It asks before.
+    """Release slots of a throttle that jobs hold; the jobs continue to run. Asks for confirmation.
 
-    For slots that were left behind. A job that waits for a slot waits no more, and does not run until it is put again or
-    cancelled. Exit code 1 if none of them held a slot. JSON: `id` and `released`.
+    Use it for slots that were left behind. A job that waits for a slot is removed from the queue of the throttle, and does
+    not run until it is put again. Exit code 1 if none of them held a slot. JSON: `id` and `released`.
     """
     with place.console() as console:
         console.throttle(id, 1)
-        confirm(f"Take slots of {id} from {counted(len(jids), 'job')}?", yes)
+        confirm(f"Release the slots of {id} held by {counted(len(jids), 'job')}?", yes)
         count = console.release_throttle(id, *jids)
     if as_json:
         print_json({"id": id, "released": count})

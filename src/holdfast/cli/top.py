@@ -22,7 +22,7 @@ from holdfast.console.operations.spec import Spec
 from holdfast.console.read.overview import Overview
 from holdfast.console.read.queries import queues_of
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.text import duration, one_line
+from holdfast.text import counted, duration, one_line
 
 PANES: Final = ("queues", "workers", "failures")
 SORTS: Final = ("waiting", "running", "failed", "name")
@@ -217,11 +217,11 @@ class Top:
     def _for_workers(self, name: str) -> tuple[str, Callable[[], str]]:
         quiet = any(row.name == name and row.cells[-1] == "quiet" for row in self.view.workers)
         if quiet:
-            return f"Let worker {name} take jobs again?", lambda: self._did(
-                self._console.resume_workers(name), f"worker {name} takes jobs again"
+            return f"Resume worker {name}?", lambda: self._did(
+                self._console.resume_workers(name), f"worker {name} is resumed"
             )
-        return f"Let worker {name} take no more jobs?", lambda: self._did(
-            self._console.quiet(name), f"worker {name} takes no more jobs"
+        return f"Quiet worker {name}, so that it takes no more jobs?", lambda: self._did(
+            self._console.quiet(name), f"worker {name} is quiet"
         )
 
     def _for_failures(self, name: str) -> tuple[str, Callable[[], str]]:
@@ -237,7 +237,7 @@ class Top:
         except KeyboardInterrupt:
             self._console.stop_operation(running.id)
             return f"stopped; to continue: holdfast operations resume{self._console.flags} {running.id}"
-        return f"{done.changed} jobs retried, {done.refused} refused; holdfast operations undo{self._console.flags} {done.id}"
+        return f"{counted(done.changed, 'job')} retried, {done.refused:,} refused; holdfast operations undo{self._console.flags} {done.id}"
 
     def _did(self, _: object, text: str) -> str:
         return text
@@ -285,8 +285,8 @@ class Top:
             return "holdfast top"
         clock = time.strftime("%H:%M:%S", time.gmtime(found.now_ms / 1000))
         totals = " · ".join(f"{found.totals[name]:,} {name}" for name in ("waiting", "running", "failed"))
-        silent = f" · {found.silent} silent" if found.silent else ""
-        return f"{clock} UTC · {totals} · {found.busy}/{found.slots} slots · {found.workers} workers{silent}"
+        silent = f" · {found.silent:,} silent" if found.silent else ""
+        return f"{clock} UTC · {totals} · {found.busy:,}/{found.slots:,} slots · {counted(found.workers, 'worker')}{silent}"
 
     def _table(self, width: int, room: int) -> Any:
         from rich import box
@@ -351,21 +351,21 @@ def _raw_keys() -> Generator[Callable[[float], str]]:
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time between two looks at the store; up to 10 seconds if a look takes long.",
+    help="Seconds between two reads of the store; up to 10 if a read takes long.",
 )
-@click.option("--read-only", is_flag=True, help="Show, and change nothing.")
+@click.option("--read-only", is_flag=True, help="Do not allow changes.")
 @store_options
 def top(interval: float, read_only: bool, place: StorePlace) -> None:
     """Show queues, workers and failures live, until q or Ctrl-C.
 
     The arrow keys or j and k select a row, tab changes the pane, s the order. p pauses or resumes the selected queue, u quiets or
-    resumes the worker, r retries the failure group; each asks first.
+    resumes the worker, r retries the failure group; each asks for confirmation.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("holdfast top needs a terminal; holdfast stats prints the figures once")
+        raise UsageError("holdfast top requires a terminal; holdfast stats prints the figures once")
     if os.environ.get("TERM", "dumb").lower() in ("dumb", "unknown", ""):
         raise UsageError(
-            "holdfast top moves the cursor, which a terminal with TERM=dumb cannot; holdfast stats --watch prints the figures"
+            "holdfast top does not work with TERM=dumb; holdfast stats --watch prints the figures"
         )
     with place.console() as console:
         _loop(Top(console, interval, read_only), interval)

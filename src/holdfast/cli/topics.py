@@ -56,7 +56,7 @@ MANY: Final = click.option(
     "--limit", "-n", type=click.IntRange(1, 512), default=1, show_default=True, help="Number of messages."
 )
 DELAY: Final = click.option(
-    "--delay", type=length, metavar="LENGTH", help="Ready after this time, such as 2h [default: now]."
+    "--delay", type=length, metavar="LENGTH", help="Time after which it is ready, such as 2h [default: now]."
 )
 DELAY_BACK: Final = click.option(
     "--delay", type=length, metavar="LENGTH", help="Queue it again, ready after this time, such as 10m."
@@ -65,7 +65,7 @@ AT: Final = click.option(
     "--at",
     type=FiniteRange(0),
     metavar="SECONDS",
-    help="Ready at this time, in seconds since the epoch.",
+    help="Time at which it is ready, in seconds since the epoch.",
 )
 
 
@@ -110,7 +110,7 @@ class _File(msgspec.Struct, frozen=True):
     default="60s",
     show_default=True,
     metavar="LENGTH",
-    help="Time until a message that was not accepted comes back.",
+    help="Time until a message that was not accepted is delivered again.",
 )
 @click.option(
     "--timeout",
@@ -118,14 +118,14 @@ class _File(msgspec.Struct, frozen=True):
     default="10s",
     show_default=True,
     metavar="LENGTH",
-    help="Time for one delivery, from connecting to the status of the response.",
+    help="Time limit of one delivery, from connecting to the status of the response.",
 )
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 1000),
     default=1,
     show_default=True,
-    help="Number of deliveries of a topic at once.",
+    help="Number of simultaneous deliveries of a topic.",
 )
 @click.option(
     "--secret-file",
@@ -142,11 +142,11 @@ def push(
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Post the messages of topics to web hooks as they become ready, until INT or TERM.
+    """Post the messages of topics to web hooks when they are ready, until INT or TERM.
 
     A message is sent as JSON with `topic`, `id` and `contents`. A status of 200 to 299 deletes it; after any other, or without a
-    response, it comes back when its ttr is over. At a signal no more are taken, and deliveries under way are waited for; a
-    second signal breaks them off. JSON: `delivered`, `failed` and `late`, at the end.
+    response, it is delivered again when its ttr is over. At a signal, deliveries in progress are finished, and no more are
+    started; a second signal interrupts them. JSON: `delivered`, `failed` and `late`, at the end.
     """
     import asyncio  # other commands of topics do without
 
@@ -166,7 +166,7 @@ def push(
         print_json(msgspec.to_builtins(counts))
         return
     click.echo(
-        f"delivered {counted(counts.delivered, 'message')}, {counts.failed} failed, {counts.late} late"
+        f"delivered {counted(counts.delivered, 'message')}, {counts.failed:,} failed, {counts.late:,} late"
     )
 
 
@@ -183,7 +183,7 @@ def _tables(topics: Sequence[str], urls: Sequence[str], config: Path | None) -> 
         )
     if len(topics) != len(urls):
         raise UsageError(
-            f"each --topic needs its --webhook, in the same order: got {len(topics)} and {len(urls)}"
+            f"each --topic requires its --webhook, in the same order: got {len(topics)} and {len(urls)}"
         )
     return [_Table(topic, url) for topic, url in zip(topics, urls, strict=True)]
 
@@ -228,7 +228,7 @@ async def _push(place: StorePlace, webhooks: Sequence[Any]) -> Any:
         for webhook in webhooks:
             echo_text(f"pushing topic {webhook.topic} to {webhook.origin}", err=True)
             if webhook.timeout >= webhook.ttr:
-                sentence = "topic %s: the timeout of %g s is not below the ttr of %g s: messages may be sent again meanwhile"
+                sentence = "topic %s: the timeout of %g s is not below the ttr of %g s: messages may be delivered twice"
                 logging.getLogger("holdfast").warning(sentence, webhook.topic, webhook.timeout, webhook.ttr)
         await pushing.run()
     return pushing.counts
@@ -246,8 +246,8 @@ async def _push(place: StorePlace, webhooks: Sequence[Any]) -> Any:
     "--auth",
     type=click.Choice(("none", "basic", "bearer", "proxy")),
     required=True,
-    help="How programs are known. none: everybody on this machine; basic: names and passwords of --users; bearer: tokens of "
-    "--users; proxy: a server in front, see --proxy.",
+    help="How programs authenticate. none: every program on this machine; basic: names and passwords of --users; bearer: "
+    "tokens of --users; proxy: a reverse proxy, see --proxy.",
 )
 @click.option("-p", "--port", type=click.IntRange(1, 65535), default=7171, show_default=True, help="Port.")
 @HOST
@@ -261,7 +261,7 @@ async def _push(place: StorePlace, webhooks: Sequence[Any]) -> Any:
 def serve(ctx: click.Context, /, place: StorePlace, port: int, **options: Any) -> None:
     """Serve the topic endpoints until INT or TERM: POST /schedule/TOPIC, /cancel, /reserve, /pull, /release, /requeue, GET /ready.
 
-    The same as holdfast web -F --only topics. It needs the extra `web`.
+    The same as holdfast web -F --only topics. Requires the extra `web`.
     """
     from holdfast.cli.web import web
 
@@ -277,7 +277,7 @@ DEADLINE: Final = click.option(
     "--deadline",
     type=FiniteRange(0),
     metavar="SECONDS",
-    help="End only a reservation with this deadline, in seconds since the epoch [default: any].",
+    help="End the reservation only if it has this deadline, in seconds since the epoch [default: any].",
 )
 
 
@@ -291,12 +291,12 @@ DEADLINE: Final = click.option(
     default="60s",
     show_default=True,
     metavar="LENGTH",
-    help="Time until the reservations end.",
+    help="Duration of the reservations.",
 )
 @store_options
 @json_option
 def reserve(topic: str, limit: int, ttr: float, place: StorePlace, as_json: bool) -> int:
-    """Reserve the earliest ready messages: nobody else gets them until the deadline.
+    """Reserve the earliest ready messages: no other program gets them until the deadline.
 
     End a reservation with done or give-back; a message whose deadline has passed is queued again by requeue, or by any
     subscriber. Text: id, tab, deadline, tab, body. Exit code 1 if none is ready. JSON: a list of `id`, `deadline` and `body`.
@@ -448,7 +448,7 @@ def _release(
 @store_options
 @json_option
 def requeue(topic: str, limit: int, place: StorePlace, as_json: bool) -> None:
-    """Queue messages again whose reservation has ended; they are ready at once. Subscribers do this by themselves.
+    """Queue messages whose reservation has ended again, ready at once. Subscribers do this automatically.
 
     JSON: `requeued`, the number of messages.
     """
@@ -493,7 +493,7 @@ def topics() -> None:
 @store_options
 @json_option
 def list_topics(part: OptionPart, watch: float | None, place: StorePlace, as_json: bool) -> None:
-    """List the topics that hold messages, in order of their first.
+    """List the topics that hold messages, by their first message.
 
     JSON: `topics`, each with `name`, `queued`, `ready`, `reserved`, `first_ready` and `first_deadline` (null for none), and `next`
     (for --after, "" at the end).
@@ -542,7 +542,7 @@ def _counts(row: TopicCounts) -> dict[str, Any]:
 @store_options
 @json_option
 def show(topic: str, limit: int, watch: float | None, place: StorePlace, as_json: bool) -> None:
-    """Show a topic and its first messages: queued ones by when they are ready, reserved ones by deadline.
+    """Show a topic and its first messages: queued ones by ready time, reserved ones by deadline.
 
     Exit code 1 if it holds no messages. JSON: the counts as in list, and `messages`, each with `id`, `state`, `when` and `body`.
     """
@@ -588,7 +588,7 @@ def _message(one: Message) -> dict[str, Any]:
 @store_options
 @json_option
 def get(topic: str, id: str, place: StorePlace, as_json: bool) -> int:
-    """Show one message: its state, when it is ready or its reservation ends, and its body.
+    """Show one message: its state, the time when it is ready or its reservation ends, and its body.
 
     Exit code 1 if the topic has no message of that id. JSON: `id`, `state`, `when` and `body`.
     """
@@ -643,7 +643,7 @@ def put(
 @store_options
 @json_option
 def delete(topic: str, ids: Sequence[str], yes: bool, place: StorePlace, as_json: bool) -> int:
-    """Delete messages, queued or reserved. It asks before.
+    """Delete messages, queued or reserved. Asks for confirmation.
 
     Exit code 1 if one of them does not exist. JSON: for each id whether it existed.
     """

@@ -60,14 +60,14 @@ _TOPICS_PORT: Final = 7171
     type=click.Choice(_MODES),
     default="token",
     show_default=True,
-    help="How users are known. token: by a link that is printed, on this machine only; none: everybody on this machine; basic: "
-    "names and passwords of --users; bearer: tokens of --users; proxy: a server in front, see --proxy.",
+    help="How users authenticate. token: a printed link, on this machine only; none: everybody on this machine; basic: "
+    "names and passwords of --users; bearer: tokens of --users; proxy: a reverse proxy, see --proxy.",
 )
 @USERS
 @click.option(
     "--hash-password",
     is_flag=True,
-    help="Read a password from standard input, print the secret for --users, and end.",
+    help="Read a password from standard input, print the secret for --users, and exit.",
 )
 @PROXY
 @PROXY_SECRET
@@ -76,7 +76,7 @@ _TOPICS_PORT: Final = 7171
     "parts",
     multiple=True,
     type=click.Choice(_PARTS),
-    help="Part to serve; may be repeated [default: all]. pages: for people; api: the same as JSON; gateway: the verbs for "
+    help="Part to serve; may be repeated [default: all]. pages: HTML; api: the JSON API of the pages; gateway: the verbs for "
     "programs, POST /v1/VERB; topics: the topic endpoints.",
 )
 @click.option("--read-only", is_flag=True, help="Allow no changes.")
@@ -89,17 +89,17 @@ _TOPICS_PORT: Final = 7171
 @PREFIX
 @HOSTS
 @click.option(
-    "--environment", default="", metavar="NAME", help="Name shown beside the title, such as production."
+    "--environment", default="", metavar="NAME", help="Name of the environment to show, such as production."
 )
 @click.option(
     "--live",
     type=click.Choice(("stream", "poll", "off")),
     default="stream",
     show_default=True,
-    help="How pages update themselves.",
+    help="How pages are updated.",
 )
 @click.option(
-    "--seed-data", is_flag=True, help="Fill a namespace of its own with sample jobs first; implies -F."
+    "--seed-data", is_flag=True, help="Fill a separate namespace with sample jobs first; implies -F."
 )
 @click.option("-L", "--no-launch", is_flag=True, help="Do not open a browser.")
 @click.option("--in-background", is_flag=True, hidden=True)
@@ -122,8 +122,8 @@ def web(
 ) -> None:
     """Serve the web UI and its JSON API.
 
-    It goes to the background, and its URL and pid are printed. Without --auth the URL has a token that works once, and is
-    then traded for a session. It listens on this machine only, unless --bind and --auth allow more.
+    It runs in the background, and prints its URL and pid. Without --auth, the URL contains a token that works once and
+    opens a session. It listens on this machine only, unless --bind and --auth allow more.
     """
     serving = _serving()
     folder = serving.Folder(app_dir)
@@ -235,18 +235,18 @@ def _check(place: StorePlace, options: dict[str, Any]) -> Any:
     mode, host = options["auth"], options["host"]
     if mode in ("token", "none") and host not in _LOOPBACK:
         raise UsageError(
-            f"--bind {host} with --auth {mode}: other machines could reach it; choose --auth basic, bearer or proxy"
+            f"--bind {host} with --auth {mode} would give other machines access: choose --auth basic, bearer or proxy"
         )
     if mode in ("basic", "bearer") and options["users"] is None:
-        raise UsageError(f"--auth {mode} needs --users FILE, with lines of name:role:secret")
+        raise UsageError(f"--auth {mode} requires --users FILE, with lines of name:role:secret")
     if mode == "token" and options["parts"] and "pages" not in options["parts"]:
         raise UsageError(
-            "--auth token is for browsers: for programs choose --auth bearer, or none for this machine alone"
+            "--auth token is for browsers; for programs choose --auth bearer, or none for this machine only"
         )
     if mode == "proxy" and not options["proxy"]:
-        raise UsageError("--auth proxy needs --proxy ADDRESS, the address of the server in front")
+        raise UsageError("--auth proxy requires --proxy ADDRESS, the address of the reverse proxy")
     if options["proxy_secret_file"] is not None and mode != "proxy":
-        raise UsageError(f"--proxy-secret-file is for --auth proxy, not for --auth {mode}")
+        raise UsageError(f"--proxy-secret-file requires --auth proxy, not --auth {mode}")
     if mode == "proxy":
         _proxy_secret(options)
     prefix = options["prefix"]

@@ -31,7 +31,7 @@ def fill(client: Client, seed: int | None = None) -> None:
     client.queues["webhooks"].pause()
     for number in range(12):
         client.topics["greetings"].put(
-            f"greeting-{number}", f"Do you need a hand? {number}", delay=30.0 * (number + 1)
+            f"greeting-{number}", f"Welcome! {number}", delay=30.0 * (number + 1)
         )
 
 

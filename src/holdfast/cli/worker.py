@@ -92,7 +92,7 @@ def set_level(verbose: bool, quiet: bool = False) -> None:
     UsageError.
     """
     if verbose and quiet:
-        raise UsageError("--verbose and --quiet contradict each other")
+        raise UsageError("--verbose and --quiet cannot be used together")
     level = logging.INFO
     if quiet:
         level = logging.WARNING
@@ -351,7 +351,7 @@ class Reserver(click.Choice[str]):
     "--reserver",
     type=Reserver(RESERVERS),
     envvar="JOB_RESERVER",
-    help=f"Order in which the queues are tried [default: JOB_RESERVER, or {_DEFAULTS.reserver}].",
+    help=f"Order in which queues are tried [default: JOB_RESERVER, or {_DEFAULTS.reserver}].",
 )
 @click.option(
     "--pool",
@@ -361,24 +361,24 @@ class Reserver(click.Choice[str]):
     f"[default: {_DEFAULTS.pool}, or serial if RUN_AS_SINGLE_PROCESS is set].",
 )
 @click.option(
-    "-w", "--workers", default=0, show_default=True, help="Number of child processes; 0: one per core."
+    "-w", "--workers", default=0, show_default=True, help="Number of child processes; 0: one for each core."
 )
 @click.option(
-    "--concurrency", default=0, help=f"Number of jobs at once in each process [default: {_SLOTS_HELP}]."
+    "--concurrency", default=0, help=f"Number of slots for jobs in each process [default: {_SLOTS_HELP}]."
 )
 @click.option(
     "-g",
     "--greenlets",
     default=0,
     metavar="N",
-    help="Short for --pool gevent --concurrency N; 0: off [default: 0].",
+    help="Shorthand for --pool gevent --concurrency N; 0: off [default: 0].",
 )
 @click.option(
     "-i",
     "--interval",
     type=float,
     envvar="INTERVAL",
-    help="Seconds after which an idle worker looks for jobs again; a new job wakes it sooner "
+    help="Maximum seconds between two polls of an idle worker; a new job wakes it sooner "
     f"[default: INTERVAL, or {_DEFAULTS.interval}].",
 )
 @click.option(
@@ -406,7 +406,7 @@ class Reserver(click.Choice[str]):
     help="Module to import at the start; may be repeated [default: none].",
 )
 @click.option(
-    "--allow", multiple=True, help="Prefix of klass names that may run; may be repeated [default: none]."
+    "--allow", multiple=True, help="Prefix of names of jobs that may run; may be repeated [default: none]."
 )
 @click.option(
     "-d",
@@ -425,7 +425,7 @@ class Reserver(click.Choice[str]):
     "--setup",
     envvar="HOLDFAST_SETUP",
     default="",
-    help="module:callable to call before anything else; it may set environment variables [default: HOLDFAST_SETUP, or "
+    help="module:callable to call first; it may set environment variables [default: HOLDFAST_SETUP, or "
     "none].",
 )
 @click.option(
@@ -434,7 +434,7 @@ class Reserver(click.Choice[str]):
     help="module:object to wrap around each job; may be repeated, the first is outermost [default: none].",
 )
 @click.option(
-    "--auto-complete", is_flag=True, help="Complete class jobs whose method returns [default: off]."
+    "--auto-complete", is_flag=True, help="Complete class jobs when their method returns [default: off]."
 )
 @click.option(
     "--url",
@@ -461,7 +461,7 @@ class Reserver(click.Choice[str]):
     "--shutdown-timeout",
     type=float,
     envvar="HOLDFAST_SHUTDOWN_TIMEOUT",
-    help="Seconds that running jobs have to finish after TERM or INT; then they are stopped and requeued "
+    help="Seconds that running jobs have to finish after TERM or INT, before they are stopped and requeued "
     f"[default: HOLDFAST_SHUTDOWN_TIMEOUT, or {_DEFAULTS.shutdown_timeout}].",
 )
 @click.option(
@@ -483,7 +483,7 @@ class Reserver(click.Choice[str]):
     type=float,
     default=_DEFAULTS.max_startup_interval,
     show_default=True,
-    help="Upper limit in seconds of the random pause of each child before its first job; replacements do not pause.",
+    help="Maximum seconds of the random pause of each child before its first job; replacements do not pause.",
 )
 @click.option(
     "--health-port", default=0, show_default=True, help="Serve GET /live and /ready on this port; 0: off."
@@ -507,7 +507,7 @@ class Reserver(click.Choice[str]):
     "-v",
     "--verbose",
     is_flag=True,
-    help="Log at DEBUG, as with VVERBOSE [default: INFO, which logs the end of each job; with VERBOSE also its start].",
+    help="Log at DEBUG, as with VVERBOSE [default: INFO, which logs the end of each job, and with VERBOSE also its start].",
 )
 @click.option("--quiet", is_flag=True, help="Log warnings and errors only [default: off].")
 @click.option("-l", "--logger", "log_file", default="", help="Log to this file too [default: none].")
@@ -541,12 +541,12 @@ def worker(context: click.Context, /, reloads: bool, **flags: Any) -> int:
     """Run jobs of the named queues until stopped by a signal.
 
     Send signals to this process (the parent), which passes them on to its children. TERM and INT stop the worker: running
-    jobs have --shutdown-timeout seconds to finish, the rest is requeued at no cost. QUIT stops it after the running jobs,
+    jobs have --shutdown-timeout seconds to finish, then they are requeued at no cost. QUIT stops it after the running jobs,
     however long they take. USR1 kills and replaces the children. USR2 pauses the worker, CONT resumes it. HUP loads
     the code again, then replaces the children one after the other, each after its jobs. With --pool serial there are no children: USR1 and HUP log the stack.
 
     Only these jobs may run: functions marked with @client.job, modules named by --import, modules below --path, modules and
-    packages directly in the working directory, and klass names with an --allow prefix.
+    packages directly in the working directory, and names with an --allow prefix.
     """
     program = cast("ProgramCommand", context.command)
     flags["url_origin"] = url_origin(context) or "--url"
@@ -581,7 +581,7 @@ def _greenlets(flags: Mapping[str, Any]) -> dict[str, Any]:
     for name, meaning in (("pool", "gevent"), ("concurrency", flags["greenlets"])):
         if flags[name] not in (None, 0, meaning):
             raise UsageError(
-                f"--greenlets {flags['greenlets']} and --{name} {flags[name]} contradict each other"
+                f"--greenlets {flags['greenlets']} and --{name} {flags[name]} cannot be used together"
             )
     return {"pool": "gevent", "concurrency": flags["greenlets"]}
 
@@ -617,7 +617,7 @@ def start(flags: Mapping[str, Any]) -> int:
     end_descendants()
     status = UNKNOWN_CODE if settings.drain and met_unknown() else 0
     if status:
-        log.error("jobs whose code this worker does not know have failed; it exits with status %d", status)
+        log.error("jobs whose code this worker does not have failed; the worker exits with status %d", status)
     if flags["as_json"]:
         print_json({"event": "ended", "pid": os.getpid()})
     _leave_threads(status)

@@ -46,7 +46,7 @@ NAME: Final = click.argument("name", shell_complete=names_of("workers"))
 @store_options
 @json_option
 def show(name: str, watch: float | None, place: StorePlace, as_json: bool) -> None:
-    """Show a worker, and what each of its slots runs since when.
+    """Show a worker, and the job in each of its slots.
 
     NAME is the name of a worker, or the --name of a worker command, which stands for all its children. Exit code 1 if there is no
     such worker. JSON: a list as that of `list`; each also has `holds`, with `jid`, `klass`, `queue`, `since`, `expires` (the end of
@@ -97,7 +97,7 @@ def _print_worker(one: WorkerDetail, now: int) -> None:
             if facts["quiet"]
             else "",
             "stuck": duration(facts["stuck"]) if facts["stuck"] else "",
-            "slots": "" if slots is None else f"{len(one.holds)} of {slots} in use",
+            "slots": "" if slots is None else f"{len(one.holds):,} of {slots:,} in use",
         }
     )
     if one.holds:
@@ -138,7 +138,7 @@ def _slot(held: HeldJob, one: WorkerDetail, now: int) -> Sequence[object]:
 @store_options
 @json_option
 def stack(name: str, limit: int, timeout: float, place: StorePlace, as_json: bool) -> int:
-    """Show the stacks of the running jobs of a worker, the one that runs longest first.
+    """Show the stacks of the running jobs of a worker, longest running first.
 
     NAME is as in `show`. Exit code 1 if there is no such worker, or if it does not report one of the stacks. JSON: a list of `jid`,
     `worker`, `pid`, `stack`, `note` and `problem` (why there is none, or "").
@@ -171,7 +171,7 @@ def _print_stacks(name: str, found: Sequence[dict[str, Any]], count: int) -> Non
         echo_text(f"job {one['jid']}, worker {one['worker']}, process {one['pid']}")
         echo_text("\n".join(text for text in (one["note"], one["stack"]) if text))
     if not count:
-        echo_text(f"{name} runs nothing")
+        echo_text(f"{name} runs no jobs")
     elif count > len(found):
         click.echo(f"and {counted(count - len(found), 'more job')}; --limit shows more", err=True)
 
@@ -227,7 +227,7 @@ def workers() -> None:
 @store_options
 @json_option
 def list_workers(watch: float | None, place: StorePlace, as_json: bool) -> None:
-    """List the workers, the most recently seen first, and those that are silent: they send no heartbeats any more."""
+    """List the workers, most recently seen first. Silent workers no longer send heartbeats."""
     with place.client(must_exist=True) as client:
 
         def show() -> None:
@@ -252,7 +252,7 @@ def list_workers(watch: float | None, place: StorePlace, as_json: bool) -> None:
 @workers.command()
 @click.argument("names", metavar="[NAME]…", nargs=-1, shell_complete=names_of("workers"))
 @click.option(
-    "--host", default="", help="Only workers of this machine [default: this one, if no NAME is given]."
+    "--host", default="", help="Host of the workers to check [default: this machine, if no NAME is given]."
 )
 @click.option(
     "--max-age",
@@ -260,7 +260,7 @@ def list_workers(watch: float | None, place: StorePlace, as_json: bool) -> None:
     default=MAX_AGE,
     show_default=True,
     metavar="SECONDS",
-    help="Longest time since the last heartbeat of a worker that counts as alive.",
+    help="Maximum time since the last heartbeat of a worker that counts as alive.",
 )
 @with_place
 @wait_option("--wait", "--timeout")
@@ -293,12 +293,12 @@ def check(names: Sequence[str], host: str, max_age: float, place: StorePlace, as
 @store_options
 @json_option
 def quiet(names: Sequence[str], place: StorePlace, as_json: bool) -> int:
-    """Have workers finish their jobs and take no more; `drain` also waits until they have.
+    """Make workers finish their jobs and take no more; `drain` also waits until they have.
 
     Exit code 1 if one of them is not known. JSON: for each NAME the workers that it stands for.
     """
     with place.console() as console:
-        return _report(console.quiet(*names), "is quiet now", as_json)
+        return _report(console.quiet(*names), "is quiet: it takes no more jobs", as_json)
 
 
 @examples("holdfast workers resume mail-host-7")
@@ -307,7 +307,7 @@ def quiet(names: Sequence[str], place: StorePlace, as_json: bool) -> int:
 @store_options
 @json_option
 def resume(names: Sequence[str], place: StorePlace, as_json: bool) -> int:
-    """Have quiet workers take jobs again.
+    """Make quiet workers take jobs again.
 
     Exit code 1 if one of them is not known. JSON: for each NAME the workers that it stands for.
     """
@@ -326,8 +326,8 @@ def resume(names: Sequence[str], place: StorePlace, as_json: bool) -> int:
 def drain(names: Sequence[str], timeout: float | None, place: StorePlace, as_json: bool) -> int:
     """Make workers quiet, and wait until they have finished their jobs.
 
-    A drained worker takes no jobs until `resume`; it can be stopped without loss of work. Exit code 0 when all are drained, 1 if
-    they are not by then, or if one is not known. JSON: `drained` and `left`, the number of jobs of each worker that has some.
+    A drained worker takes no jobs until `resume`, and can be stopped without loss of work. Exit code 0 when all are
+    drained, 1 if they are not in time, or if one is not known. JSON: `drained` and `left`, the number of jobs of each worker that has some.
     """
     begun = time.monotonic()
     with place.console() as console:
@@ -335,7 +335,7 @@ def drain(names: Sequence[str], timeout: float | None, place: StorePlace, as_jso
         found = console.quiet(*names)
         left = dict.fromkeys(one for meant in found.values() for one in meant)
         if not as_json:
-            _report(found, "is quiet now", False)
+            _report(found, "is quiet: it takes no more jobs", False)
         while left and (timeout is None or time.monotonic() - begun < timeout):
             time.sleep(_LOOK)
             for worker in [one for one in left if console.is_drained(one, since)]:

@@ -144,7 +144,7 @@ class Delivery:
         if error is not None and self._failures == 1:
             echo_text(f"{self._sink.name}: not delivered, trying again later: {error}", err=True)
         if works_again:
-            echo_text(f"{self._sink.name}: works again", err=True)
+            echo_text(f"{self._sink.name}: delivered again", err=True)
 
     def _try(self, notice: Notice) -> Undelivered | None:
         """Deliver with up to three tries. Returns the last error if all failed."""

@@ -109,14 +109,14 @@ class Digest(Notice, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """Return how many notices it stands for, by event."""
-        parts = ", ".join(f"{count} {event}" for event, count in self.counts.items())
+        parts = ", ".join(f"{count:,} {event}" for event, count in self.counts.items())
         return f"{counted(self.total, 'notice')}: {parts}"
 
     @property
     def rest(self) -> str:
         """Return how many more there are than those that are listed, "" if these are all."""
         rest = self.total - len(self.listed)
-        return "" if not rest else f"and {rest} more" if self.listed else "the text could not be delivered"
+        return "" if not rest else f"and {rest:,} more" if self.listed else "the text could not be delivered"
 
     @property
     def message(self) -> str:

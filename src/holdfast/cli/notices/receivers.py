@@ -180,7 +180,7 @@ class ServiceSink(Sink):
         text = "\n\n".join(filter(None, (notice.head, cut(notice.message, _MOST_CHAT), notice.link)))
         with self._log(level=logging.WARNING, fmt="%(message)s") as said:
             if not self._service.notify(body=text, title=notice.title, body_format="text"):
-                raise Undelivered(said.getvalue() or "the service has not taken it")
+                raise Undelivered(said.getvalue() or "the service did not accept it")
 
 
 # Notices by e-mail, as plain text, over SMTP.
@@ -222,7 +222,7 @@ def mail_server(text: str, is_plain: bool, password_file: Path | None) -> MailSe
         )
     if split.password is not None:
         raise UsageError(
-            f"--smtp takes no password: put it into a file for --smtp-password-file, or into {PASSWORD}"
+            f"--smtp must not contain the password: put it into a file for --smtp-password-file, or into {PASSWORD}"
         )
     is_tls = split.scheme == "smtps"
     if is_tls and is_plain:
@@ -245,11 +245,11 @@ def _is_this_machine(host: str) -> bool:
 def _password(user: str, file: Path | None) -> str:
     if not user:
         if file is not None:
-            raise UsageError("--smtp-password-file needs a user: --smtp smtp://USER@HOST")
+            raise UsageError("--smtp-password-file requires a user: --smtp smtp://USER@HOST")
         return ""
     found = read_secret(file).decode(errors="replace") if file else os.environ.get(PASSWORD, "")
     if not found:
-        raise UsageError(f"--smtp with a user needs --smtp-password-file or the variable {PASSWORD}")
+        raise UsageError(f"--smtp with a user requires --smtp-password-file or the variable {PASSWORD}")
     if not (found.isascii() and user.isascii()):
         raise UsageError("the user and the password of --smtp must be ASCII")
     return found
@@ -367,7 +367,7 @@ _OPTIONS: Final = (
         "--chat",
         "chats",
         multiple=True,
-        help='URL of a chat that takes {"text": …}, such as Slack or Mattermost; may be repeated [default: none].',
+        help='URL of a chat that accepts {"text": …}, such as Slack or Mattermost; may be repeated [default: none].',
     ),
     click.option(
         "--apprise",
@@ -382,7 +382,7 @@ _OPTIONS: Final = (
         multiple=True,
         help="Address to send mails to; may be repeated [default: none].",
     ),
-    click.option("--mail-from", help="Address of the sender of mails; needed for --mail-to."),
+    click.option("--mail-from", help="Address of the sender of mails; required with --mail-to."),
     click.option(
         "--smtp",
         metavar="SERVER",
@@ -400,12 +400,12 @@ _OPTIONS: Final = (
         "--desktop", is_flag=True, help="Show notices on the desktop with notify-send [default: off]."
     ),
     click.option(
-        "--stdout", is_flag=True, help="Print notices too [default: only if they are sent nowhere else]."
+        "--stdout", is_flag=True, help="Print notices to standard output too [default: only if there is no other receiver]."
     ),
     click.option(
         "--limit",
         metavar="N/UNIT",
-        help="Messages to each receiver, as N/s, N/min or N/h, or none: what is above is sent as a digest [default: 30/min; none for webhooks].",
+        help="Limit of messages to each receiver, as N/s, N/min or N/h, or none; notices above it are sent as a digest [default: 30/min; none for webhooks].",
     ),
 )
 
@@ -442,7 +442,7 @@ class Receivers(NamedTuple):
         if self.secret_file is None:
             return [WebhookSink(url) for url in self.webhooks]
         if not self.webhooks:
-            raise UsageError("--secret-file signs what is posted to --webhook, which is not given")
+            raise UsageError("--secret-file signs what is posted to --webhook: give --webhook too")
         secret = read_secret(self.secret_file)
         check_secret(secret)
         return [WebhookSink(url, secret) for url in self.webhooks]
@@ -451,10 +451,10 @@ class Receivers(NamedTuple):
         others = (self.mail_from, self.smtp, self.smtp_password_file, self.smtp_plain or None)
         if not self.mail_to:
             if any(one is not None for one in others):
-                raise UsageError("--smtp and --mail-from need --mail-to, the address to send mails to")
+                raise UsageError("--smtp and --mail-from require --mail-to, the address to send mails to")
             return []
         if self.smtp is None or self.mail_from is None:
-            raise UsageError("--mail-to needs --smtp, the server for mails, and --mail-from, their sender")
+            raise UsageError("--mail-to requires --smtp, the server for mails, and --mail-from, their sender")
         server = mail_server(self.smtp, self.smtp_plain, self.smtp_password_file)
         return [MailSink(server, self.mail_from, to) for to in dict.fromkeys(self.mail_to)]
 

@@ -70,7 +70,7 @@ class Desktop(Sink):
     def __init__(self) -> None:
         found = shutil.which(self.name)
         if found is None:
-            raise UsageError("--desktop needs the program notify-send, of the package libnotify")
+            raise UsageError("--desktop requires the program notify-send, of the package libnotify")
         self._program = found
 
     def deliver(self, notice: Notice) -> None:
@@ -83,7 +83,7 @@ class Desktop(Sink):
             said = error.stderr.decode(errors="replace").strip()
             raise Undelivered(f"exit status {error.returncode}" + (f": {said}" if said else "")) from None
         except subprocess.TimeoutExpired:
-            raise Undelivered(f"no end within {TIMEOUT:g} s") from None
+            raise Undelivered(f"it did not end within {TIMEOUT:g} s") from None
         except OSError as error:
             raise Undelivered(error.strerror or error) from None
 
