@@ -158,7 +158,7 @@ def test_the_clients_of_the_jobs_work_on_the_store_of_the_test_in_other_processe
         (
             ["q"],
             {"imports": [__file__]},
-            "imports names modules, such as test_helpers_for_real_workers, and .* is a file",
+            "imports: expected a module name such as test_helpers_for_real_workers, got the file ",
         ),
     ],
 )

@@ -27,7 +27,7 @@ def test_a_job_starts_until_its_moment_and_not_at_it(core, clock, door: Door):
     assert (job.state, job.attempts, job.worker, job.ended_ms) == ("failed", 0, "", clock.now_ms)
     assert job.failure
     assert (job.failure.group, job.failure.worker) == ("expired-q", "")
-    assert job.failure.message == "Nobody started the job in time"
+    assert job.failure.message == "The job was not started in time"
     assert [(line.what, line.name) for line in job.history] == [("put", "q"), ("failed", "expired-q")]
 
 

@@ -63,7 +63,7 @@ class Model(Putting):
             return False
         self.withdraw(job)
         job.started = True  # whoever puts it to work again wants it done
-        self.fail_job(job, "failed", f"expired-{job.queue}", "Nobody started the job in time", "")
+        self.fail_job(job, "failed", f"expired-{job.queue}", "The job was not started in time", "")
         return True
 
     def bring_due(self, name: str, has_room: bool) -> None:

@@ -76,7 +76,7 @@ def test_a_supervisor_does_its_work_while_no_call_to_the_store_returns(shop, for
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/live", timeout=30) as response:
         assert response.status == 200
     worker.signal(signal.SIGUSR2)
-    until(lambda: "pausing, until CONT" in worker.said(), "USR2 is handled")
+    until(lambda: "pausing until CONT" in worker.said(), "USR2 is handled")
     worker.signal(signal.SIGUSR1)
     until(lambda: "killing all workers" in worker.said(), "USR1 is handled")
     worker.signal(signal.SIGHUP)

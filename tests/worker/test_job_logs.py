@@ -220,7 +220,7 @@ def test_lines_to_read_name_the_job_and_with_verbose_its_start_and_end(shop, poo
     said = worker.said()
     mark = rf"\[INFO\] jid={jid} queue=q attempt=1 \| "
     assert re.search(mark + r"hello from me$", said, re.MULTILINE)
-    assert re.search(mark + rf"job {jid} \(talking.talk\) of queue q begins$", said, re.MULTILINE)
+    assert re.search(mark + rf"job {jid} \(talking.talk\) of queue q started$", said, re.MULTILINE)
     assert re.search(
         mark + rf"job {jid} \(talking.talk\) took 0\.\d+ seconds and is complete$", said, re.MULTILINE
     )
@@ -236,7 +236,7 @@ def test_a_failure_keeps_the_last_lines_that_its_job_logged(shop, pool, talking)
     assert len(lines) == MOST_LINES
     assert re.fullmatch(r"\d{4}-\S+ INFO talking: step 29 of me\?\?\[31m", lines[-1])
     assert "step 10 of me" in lines[0]
-    assert "begins" not in worker.said()
+    assert "of queue q started" not in worker.said()
     found = shop.client.jobs.explain(handle.jid)
     [told] = [check for check in found.checks if check.check == "log"]
     assert told.facts["lines"] == lines

@@ -39,7 +39,7 @@ def test_a_job_that_kills_its_process_again_and_again_takes_no_neighbour_along(s
     assert "4 losses, max_losses 3" in caught.value.message
     assert len(began(shop, "bomb")) == 4
     assert all(shop.job(handle.jid).losses <= 2 for handle in handles)
-    assert "is performed alone" in worker.said()
+    assert "runs in a separate process" in worker.said()
 
 
 @pytest.mark.full

@@ -163,7 +163,7 @@ def test_a_job_that_is_performed_alone_waits_for_no_lock_that_another_job_holds(
     lose_twice(shop, alone)
     worker = shop.start(pool, "--interval", "60")
     assert alone.result(30) == "alone"
-    until(lambda: "it is performed alone" in worker.said(), "it was")
+    until(lambda: "it runs in a separate process" in worker.said(), "it was")
     keeper = shop.chores.keep_lock.put("keeper")
     until(lambda: shop.notes("begin keeper"), "another job holds the lock")
     worker.signal(signal.SIGUSR2)

@@ -380,7 +380,7 @@ def test_a_job_that_takes_too_long_is_killed_with_what_it_started(shop, rogues):
     _, job, program = shop.notes("begin")[0].split()
     until(lambda: not process_lives(int(job)) and not process_lives(int(program)), "both were killed")
     assert len(worker.children()) == 1  # who forked it lives on
-    assert worker.said().count("--import rogues would have that done once") == 1
+    assert worker.said().count("--import rogues imports it once") == 1
 
 
 @pytest.mark.full

@@ -91,7 +91,7 @@ def test_a_worker_without_its_store_lives_and_takes_no_jobs(shop, namespace):
         shop.start("process", "--health-port", str(port), url=store.url)
         until(lambda: ready(port), "it is ready")
         store.kill()
-        until(lambda: "the store does not answer" in why_not(port), "it has noticed", 30)
+        until(lambda: "the store does not respond" in why_not(port), "it has noticed", 30)
         assert ask(port, b"GET /live HTTP/1.1\r\n\r\n")[0] == 200
         store.restart()
         until(lambda: ready(port), "it is ready again")
@@ -103,7 +103,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_forked(shop, pool):
         port = server.getsockname()[1]
         worker = shop.start(pool, "--health-port", str(port))
         assert worker.wait() == 2
-    assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in worker.said()
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in worker.said()
     assert "started as" not in worker.said()
 
 
@@ -111,8 +111,8 @@ def test_a_port_that_is_taken_is_said_before_anything_is_forked(shop, pool):
 @pytest.mark.parametrize(
     ("host", "why"),
     [
-        ("nowhere.invalid", "cannot be listened on"),
-        ("192.0.2.1", "cannot be listened on"),
+        ("nowhere.invalid", "cannot listen on"),
+        ("192.0.2.1", "cannot listen on"),
         ("a..b", "--health-host must be the name or address of a machine"),
         ("x" * 200, "--health-host must be the name or address of a machine"),
     ],

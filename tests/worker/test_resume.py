@@ -69,7 +69,7 @@ def test_resuming_beside_a_living_worker_of_that_name_or_without_a_name_is_refus
     until(lambda: "crew-0" in shop.client.workers, "it is known")
     for flags, said in (
         (("--name", "crew"), r"another worker named crew-0 is alive \(process \d+"),
-        ((), "resume needs a name"),
+        ((), "resume requires a name"),
     ):
         second = shop.start("process", *flags, "--resume")
         assert second.wait(30) == 2
@@ -111,7 +111,7 @@ def test_what_was_lost_meanwhile_is_left_out_with_a_line(client, caplog):
     assert source.take().jid == kept
     with pytest.raises(StopIteration):
         source.take()
-    assert f"cannot resume job {lost}" in caplog.text
+    assert f"job {lost} cannot be resumed" in caplog.text
     assert client.jobs[kept].worker_name == "crew-0"
 
 

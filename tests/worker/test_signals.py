@@ -60,15 +60,15 @@ def test_a_child_says_where_it_is_and_works_on(shop, forking_pool):
     [child] = worker.children()
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         os.kill(child, number)
-        until(lambda: f"at {number.name} process {child} is here" in worker.said(), "its stack is logged")  # noqa: B023
+        until(lambda: f"signal {number.name}: stack of process {child}" in worker.said(), "its stack is logged")  # noqa: B023
     if forking_pool != "fork":
         # Not where the process waits: where its job is.
-        until(lambda: worker.said().count(f"job {handle.jid} is here") == 2, "the stack of the job is logged")
+        until(lambda: worker.said().count(f"stack of job {handle.jid}:") == 2, "the stack of the job is logged")
         assert "in wait_for" in worker.said()
     shop.open()
     assert handle.result(30) == "a"
     assert worker.children() == [child]
-    assert "waits here" not in worker.said()
+    assert "is stopped here" not in worker.said()
 
 
 @pytest.mark.full
@@ -115,9 +115,9 @@ def test_the_console_sees_what_the_interrupted_code_sees_and_goes_on_when_it_is_
     handle = shop.chores.hog.put("a")
     child = began(shop, "a")
     os.kill(child, signal.SIGUSR2)
-    until(lambda: f"Process {child} waits here." in worker.said(), "the console is open")
+    until(lambda: f"Process {child} is stopped here." in worker.said(), "the console is open")
     # The traceback comes first, in the log.
-    assert worker.said().index("at SIGUSR2 process") < worker.said().index("waits here")
+    assert worker.said().index("signal SIGUSR2: stack of process") < worker.said().index("is stopped here")
     os.write(writer, b"'the ' + (gate if 'gate' in dir() else 'pause')\n1 / 0\nexit()\n")
     until(lambda: "ZeroDivisionError" in worker.said(), "it was evaluated")
     assert "'the gate'" in worker.said() or "'the pause'" in worker.said()
@@ -126,7 +126,7 @@ def test_the_console_sees_what_the_interrupted_code_sees_and_goes_on_when_it_is_
     # Its input may end as well.
     os.close(writer)
     os.kill(child, signal.SIGUSR2)
-    until(lambda: worker.said().count(f"Process {child} waits here.") == 2, "it is open again")
+    until(lambda: worker.said().count(f"Process {child} is stopped here.") == 2, "it is open again")
     assert shop.chores.add.put(1).result(30) == 2
     assert worker.children() == [child]
 
@@ -138,11 +138,11 @@ def test_the_console_opens_by_itself_at_a_terminal_only(shop):
     assert shop.chores.aadd.put(1).result(30) == 2
     [child] = worker.children()
     os.kill(child, signal.SIGUSR2)
-    until(lambda: f"Process {child} waits here." in worker.said(), "the console is open")
+    until(lambda: f"Process {child} is stopped here." in worker.said(), "the console is open")
     handle = shop.chores.aadd.put(2)
     os.write(screen, b"\x04")
     assert handle.result(30) == 3
-    assert "It goes on." in worker.said()
+    assert "It continues." in worker.said()
     os.close(screen)
     os.close(terminal)
 
@@ -155,8 +155,8 @@ def test_a_worker_without_children_pauses_after_its_job_until_cont(shop):
     worker.signal(signal.SIGUSR1)
     until(lambda: "at SIGUSR1 process" in worker.said(), "it says where it is")
     worker.signal(signal.SIGUSR2)
-    until(lambda: "at SIGUSR2 process" in worker.said(), "it says where it is again")
-    assert "pausing after the running job" in worker.said()
+    until(lambda: "signal SIGUSR2: stack of process" in worker.said(), "it says where it is again")
+    assert "pausing until CONT" in worker.said()
     shop.open()
     assert first.result(30) == "a"
     until(lambda: "Paused -- q" in title(worker.pid), "its title says so")

@@ -41,7 +41,7 @@ def test_titles_say_what_a_worker_does_just_now(shop, pool):
     until(lambda: shop.notes("begin"), "a job runs")
     busy = int(shop.notes("begin")[0].split()[-1])
     word = {"serial": "Single processing", "process": "Processing", "fork": "Processing"}.get(pool)
-    job = rf"{word} chores\.hog \({jid} / q / running\)" if word else "Processing 1 jobs"
+    job = rf"{word} chores\.hog \({jid} / q / running\)" if word else "Processing 1 job"
     until(lambda: shows(busy, job), "the job is shown")
     if pool == "fork":
         until(lambda: any(shows(pid, rf"Forked {busy} at \d+") for pid in pids), "so is who forked it")

@@ -125,7 +125,7 @@ def test_a_worker_with_a_reserver_is_told_in_the_words_of_ruby(client):
         (lambda client: ForkingWorker(["q"], client, klass=ForkingWorker), "does not fork"),
         (lambda client: SerialWorker(["q"], client, log_level="LOUD"), "log_level"),
         (lambda client: SerialWorker("q", client), "queues must be a list"),
-        (lambda client: SerialWorker(["q"], client, resume=True).settings, "resume needs a name"),
+        (lambda client: SerialWorker(["q"], client, resume=True).settings, "resume requires a name"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_runs(client, make, said):

@@ -101,7 +101,7 @@ def test_keys_of_a_worker_fall_back_to_default_and_that_to_everything(client):
 
 @pytest.mark.full
 def test_patterns_that_only_take_away_are_refused():
-    with pytest.raises(UsageError, match="only take away"):
+    with pytest.raises(UsageError, match="only exclude queues"):
         WorkerSettings(("!a", "!b*")).checked()
 
 

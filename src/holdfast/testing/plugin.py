@@ -85,7 +85,7 @@ def holdfast_clock(_holdfast_stage: _Stage) -> "StoppedClock":
     """The clock of this test's namespace: stopped until the test, or `run_for` of a worker, moves it."""
     if _holdfast_stage.clock is None:
         raise pytest.UsageError(
-            "name holdfast_clock among the arguments of the test: its clock cannot stop any more"
+            "add holdfast_clock to the arguments of the test: its clock can no longer be stopped"
         )
     return _holdfast_stage.clock
 

@@ -189,7 +189,7 @@ class _Process:
             self._process.wait()
             raise TimeoutError(f"the worker has not ended within {timeout:g} s") from None
         if status:
-            raise RuntimeError(f"the worker ended with status {status}; it wrote why to stderr")
+            raise RuntimeError(f"the worker ended with status {status}; the reason is on its stderr")
 
 
 def become_worker(encoded: str) -> None:

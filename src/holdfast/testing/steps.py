@@ -107,7 +107,7 @@ class Steps:
         depth = _depth.get()
         if depth == MAX_NESTED:
             raise UsageError(
-                f"jobs put jobs {MAX_NESTED} deep, each inside the last: without inline, use drain()"
+                f"jobs put jobs, nested {MAX_NESTED} deep: use drain() without inline"
             )
         before = _depth.set(depth + 1)
         try:
@@ -142,7 +142,7 @@ class Steps:
     def _stopped(self) -> StoppedClock:
         if self._clock is None:
             raise UsageError(
-                "time passes by itself here: ask for the fixture holdfast_clock, or give a clock"
+                "this worker uses the real clock: request the fixture holdfast_clock, or give a clock"
             )
         return self._clock
 
@@ -154,7 +154,7 @@ class Steps:
             found.append(performed)
             if len(found) >= self._max_jobs:
                 raise WorkError(
-                    f"{self._max_jobs} jobs were performed and more are ready: does a job put itself?"
+                    f"{self._max_jobs} jobs were run, and more are ready: does a job put itself?"
                 )
 
     def _take(self) -> Performing[Taken | None]:
@@ -176,7 +176,7 @@ class Steps:
             self._due = popped.due
             if popped.due != 0:
                 return None
-        raise WorkError("something is due in the store, and nothing is handed out")
+        raise WorkError("jobs are due in the store, but none is handed out")
 
     def _finish(self, facts: JobFacts, session: StoreSession, raises: bool) -> Performing[Performed]:
         self._known = ()

@@ -115,7 +115,7 @@ class RenewalThread:
             if one.lease < self._shortest:
                 self._shortest = one.lease
                 log.warning(
-                    "leases last %g s here, less than %g: a job that hogs the interpreter may lose its lease; "
+                    "leases last %g s, less than %g: a job that blocks the interpreter may lose its lease; "
                     "raise the queue's heartbeat or the job's timeout, or use --pool process",
                     one.lease,
                     SHORT_LEASE,

@@ -90,7 +90,7 @@ class Slot(HeldLease):
     def thread_ended(self, current: RunningJob) -> Outcome:
         """Log that the job ended the thread that performed it; return its outcome."""
         log.warning("job %s ended its thread; the process is replaced after its other jobs", self.jid)
-        reason = "the job ended its thread, as code in C can, so that nothing of it came back"
+        reason = "the job ended its thread from C code, so it returned nothing"
         outcome = failed(current.facts, "ThreadEnded", reason)
         log_attempt(current.facts, outcome)
         return outcome

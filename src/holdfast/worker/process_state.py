@@ -301,7 +301,7 @@ class ProcessState:
         for where in (name, f"__{name}__"):
             if getattr(sys, where) is closed:
                 setattr(sys, where, renewed)
-        log.warning("a job closed sys.%s; it is open again", name)
+        log.warning("a job closed sys.%s; it was opened again", name)
 
     def _use_up(self, why: str, *facts: object) -> None:
         if not self.is_used_up:
@@ -310,16 +310,16 @@ class ProcessState:
 
     def _restore(self) -> None:
         if socket.getdefaulttimeout() is not None:
-            log.warning("a job left a default timeout of sockets behind; it is taken back")
+            log.warning("a job changed the default timeout of sockets; it was reset")
             socket.setdefaulttimeout(None)
         if not self._is_main:
             return
         if signal.getitimer(signal.ITIMER_REAL)[0]:
-            log.warning("a job left an alarm behind; it is taken back")
+            log.warning("a job left an alarm set; it was cancelled")
             signal.setitimer(signal.ITIMER_REAL, 0)
         changed = [number for number, ours in self._handlers.items() if signal.getsignal(number) != ours]
         for number in changed:
-            log.warning("a job left its own handler for %s behind; it is taken back", number.name)
+            log.warning("a job changed the handler for %s; it was reset", number.name)
             signal.signal(number, self._handlers[number] or signal.SIG_DFL)
         if changed:
             signal.set_wakeup_fd(self._wake_fd, warn_on_full_buffer=False)

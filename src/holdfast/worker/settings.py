@@ -50,7 +50,7 @@ def check_queues(queues: Sequence[str]) -> None:
     if len(set(queues)) < len(queues):
         raise UsageError("a queue is named twice")
     if all(queue.startswith("!") for queue in queues):
-        raise UsageError("a worker needs a queue that is added: patterns that begin with ! only take away")
+        raise UsageError("a worker needs at least one queue to include: patterns that begin with ! only exclude queues")
 
 
 def check_choice(what: str, given: str, choices: tuple[str, ...]) -> None:
@@ -73,11 +73,11 @@ def check_modules(modules: Iterable[str]) -> None:
     """Check that `imports` has names of modules, and not of files or of objects in modules."""
     for module in modules:
         if Path(module).is_file() or module.endswith(".py"):
-            raise UsageError(f"imports names modules, such as {Path(module).stem}, and {module} is a file")
+            raise UsageError(f"imports: expected a module name such as {Path(module).stem}, got the file {module}")
         name, colon, _ = module.partition(":")
         if colon:
             raise UsageError(
-                f"imports names modules, such as {name}, and {module} names an object in one: write {name}"
+                f"imports: expected a module name such as {name}, got {module}, which names an object in one"
             )
 
 
@@ -174,7 +174,7 @@ class WorkerSettings(msgspec.Struct, frozen=True):
         if self.name:
             check_name("name", self.name + "-1000")
         elif self.resume:
-            raise UsageError("resume needs a name: only a worker that has its own can find what it held")
+            raise UsageError("resume requires a name, by which the worker finds the jobs that it held")
         check_modules(self.imports)
         # Only here: what settings import is imported before greenlets change the standard library.
         from holdfast.worker.performing.chain import checked_middleware
@@ -278,7 +278,7 @@ class Taking:
             return None
         facts = getattr(job, "facts", None)
         if not isinstance(facts, JobFacts) or not facts.worker:
-            raise UsageError(f"a worker performs jobs that were popped, and {job!r:.80} is none")
+            raise UsageError(f"expected a job that was popped, got {job!r:.80}")
         if facts.worker == self._worker and facts.lease_ms:
             return facts
         # It was popped under another name, by a client that is not this worker's.

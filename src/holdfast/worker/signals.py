@@ -233,9 +233,9 @@ class DeferredTermination:
 
 def log_stack(number: int, frame: FrameType | None) -> None:
     """Log the stack of the main thread, and of each job that runs elsewhere in this process."""
-    log.warning("at %s process %d is here:\n%s", signal.Signals(number).name, os.getpid(), stack_of(frame))
+    log.warning("signal %s: stack of process %d:\n%s", signal.Signals(number).name, os.getpid(), stack_of(frame))
     for jid, stack in stacks_of_jobs().items():
-        log.warning("job %s is here:\n%s", jid, stack)
+        log.warning("stack of job %s:\n%s", jid, stack)
 
 
 def at_hup(handler: Callable[[], object] | None) -> Handler:
@@ -283,7 +283,7 @@ def _open_console(frame: FrameType) -> None:
     leave = dict.fromkeys(("exit", "quit"), _leave_console)
     seen: dict[str, Any] = {**frame.f_globals, **frame.f_locals, **leave}
     try:
-        code.interact(f"{stack_of(frame)}Process {os.getpid()} waits here.", None, seen, "It goes on.")
+        code.interact(f"{stack_of(frame)}Process {os.getpid()} is stopped here.", None, seen, "It continues.")
     except SystemExit:
         pass  # one way to leave it, and not meant for the job
     except Exception:

@@ -91,7 +91,7 @@ def _import(flag: str, name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name == name or name.startswith(f"{error.name}."):
             raise StartFailed(
-                f"{flag}: {error}. Start the worker where it lies, or name its directory with --path."
+                f"{flag}: {error}. Start the worker in its directory, or name that with --path."
             ) from error
         raise _failed(flag, error) from error
     except (Exception, SystemExit) as error:

@@ -127,7 +127,7 @@ def serial_handlers(
 
     def pause(number: int, frame: FrameType | None) -> None:
         stop.paused = True
-        log.warning("pausing after the running job, until CONT")
+        log.warning("pausing until CONT")
         look(number, frame)
 
     def go_on(number: int, frame: FrameType | None) -> None:

@@ -290,7 +290,7 @@ class BaseWorker(Mixable):
             try:
                 job.heartbeat()
             except LeaseLost:
-                log.warning("cannot resume job %s: its lease was lost", job.jid)
+                log.warning("job %s cannot be resumed: its lease was lost", job.jid)
             else:
                 yield job
         while True:

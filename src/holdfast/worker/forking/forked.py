@@ -77,7 +77,7 @@ class Forking:
     ) -> "ForkedJob":
         """Begin to perform a job, which may take until `ends`, on the monotonic clock; else as `perform`."""
         if facts.losses >= DANGEROUS:
-            log.warning("job %s lost its lease %d times; it is performed alone", facts.jid, facts.losses)
+            log.warning("job %s lost its lease %d times; it runs in a separate process", facts.jid, facts.losses)
         self._look_for(facts)
         ours, theirs = os.pipe()
         assignment = Assignment(
@@ -133,11 +133,11 @@ class Forking:
             try:
                 self._resolver.resolve(facts.klass, facts.queue)
             except Exception as error:
-                log.debug("the process of job %s reports what is wrong: %s", facts.jid, brief(error))
+                log.debug("the process of job %s sent an error: %s", facts.jid, brief(error))
         elif self._settings.pool == "fork" and not self._has_advised:
             self._has_advised = True
             log.info(
-                "the process of each job imports %s anew; --import %s would have that done once",
+                "the process of each job imports %s again; --import %s imports it once",
                 facts.klass,
                 module or facts.klass,
             )

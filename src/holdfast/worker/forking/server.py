@@ -76,7 +76,7 @@ class ForkServer:
             except OSError as error:
                 ours.close()
                 log.warning(
-                    "job %s is forked from a process with threads: its server is gone (%s)", facts.jid, error
+                    "job %s is forked from a process with threads, because the fork server is gone (%s)", facts.jid, error
                 )
                 return self._forking.start(facts, ends)
         return ServedJob(ours, facts, ends)
@@ -160,7 +160,7 @@ def _serve(requests: _socket.socket, forking: Forking, around: Surroundings, par
                 _keep(keeper, forking)
             keeper.close()
     except BaseException:
-        log.exception("the server that forks for worker process %d ends", parent)
+        log.exception("the fork server of worker process %d failed", parent)
     finally:
         os._exit(0)
 
@@ -192,7 +192,7 @@ def _keep(owner: _socket.socket, forking: Forking) -> NoReturn:
     except OSError:
         pass  # the owner is gone, and with it the lease
     except BaseException:
-        log.exception("a job could not be run alone")
+        log.exception("a job could not be run in a separate process")
     finally:
         os._exit(0)
 

@@ -158,7 +158,7 @@ class PendingReleases:
             return
         leases: list[Lease] = result
         for lease in leases:
-            log.warning("job %s released: it was granted to a process that ended before it began", lease.jid)
+            log.warning("job %s released: its process ended before the job started", lease.jid)
         pending.asked = None
         if leases:
             # They never started, so the process cannot have died of them.
@@ -183,7 +183,7 @@ def _release(release: Release, client: Client) -> dict[str, JobFacts] | None:
     try:
         found = client.run(JobGet([lease.jid for lease in release.leases]))
     except HoldfastError as error:
-        log.debug("what became of released jobs is unknown: %s", error)
+        log.debug("it is not known whether jobs were released: %s", error)
         return {}
     pairs = [(lease, facts) for lease, facts in zip(release.leases, found, strict=True) if facts is not None]
     return {lease.jid: _without_data(facts, lease.worker) for lease, facts in pairs}

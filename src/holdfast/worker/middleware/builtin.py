@@ -99,11 +99,14 @@ class CountTitle:
 
     def begin(self, current: RunningJob) -> None:
         self._count += 1
-        self._show("Processing %d jobs", self._count)
+        self._show_count()
 
     def end(self, current: RunningJob, outcome: Outcome) -> None:
         self._count -= 1
-        self._show("Processing %d jobs", self._count)
+        self._show_count()
+
+    def _show_count(self) -> None:
+        self._show("Processing %d job" if self._count == 1 else "Processing %d jobs", self._count)
 
 
 class Spans:
@@ -214,7 +217,7 @@ class JobLines:
         current.begun = monotonic()
         if self._logs_starts:
             facts = current.facts
-            starts_log.info("job %s (%s) of queue %s begins", facts.jid, facts.klass, facts.queue)
+            starts_log.info("job %s (%s) of queue %s started", facts.jid, facts.klass, facts.queue)
 
     def end(self, current: RunningJob, outcome: Outcome) -> None:
         end = "is complete" if type(outcome) is Done else _end_of(current, outcome)

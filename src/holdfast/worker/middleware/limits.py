@@ -221,11 +221,11 @@ class _Watch:
         try:
             if self._is_awaited:
                 # Plain code blocks the loop on which it would have to be failed; the lease ends by itself.
-                log.error("job %s (%s): %s, and hogs its event loop", job.jid, job.klass_name, error)
+                log.error("job %s (%s): %s, and blocks its event loop", job.jid, job.klass_name, error)
             elif is_open(job, error) and not run_steps(_requeued(self._middleware, job, error)):
                 job.fail(*failure_of(error, job.queue_name, lambda: job))
         except Exception:
-            log.exception("job %s ran out of time, and could not be failed", job.jid)
+            log.exception("job %s exceeded its time limit, but could not be failed", job.jid)
         after = "" if self._slot is None else " after its other jobs"
         log.error("job %s: %s; its process ends%s", job.jid, error, after)
         for stream in (sys.stdout, sys.stderr):

@@ -219,7 +219,7 @@ MOST_WAITING: Final = 16
 LONGEST_NAME: Final = 200  # bytes of a name
 
 STUCK: Final = (
-    "the process is inside code that cannot be interrupted; this is where its threads were that perform jobs"
+    "the process runs code that cannot be interrupted; these are the stacks of its threads that run jobs"
 )
 
 
@@ -273,7 +273,7 @@ class Asking:
     def _begin(self, asked: StoreMessage, processes: Mapping[str, int], now: float) -> None:
         self._pid = processes.get(asked.worker, 0)
         if not self._pid:
-            self._send(asked, StackReply(asked.worker, problem=f"{asked.worker} has no process just now"))
+            self._send(asked, StackReply(asked.worker, problem=f"{asked.worker} has no process at the moment"))
             return
         stack = stack_of_job(asked.jid) if self._pid == os.getpid() else None
         if stack:  # of a thread of this process, which needs no signal
@@ -297,9 +297,7 @@ class Asking:
             return StackReply(asked.worker, self._pid, "\n\n".join(stacks)[-MOST_TEXT:], STUCK)
         if reply is None and now < self._until + LONGEST_WAIT - PATIENCE:
             return None
-        return StackReply(
-            asked.worker, self._pid, problem=f"process {self._pid} does not perform it just now"
-        )
+        return StackReply(asked.worker, self._pid, problem=f"process {self._pid} is not running it at the moment")
 
     def _send(self, asked: StoreMessage, answer: StackReply) -> None:
         work = partial(run, WorkerAnswer(asked.question, msgspec.json.encode(answer)))

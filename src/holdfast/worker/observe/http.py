@@ -117,7 +117,7 @@ class Http:
             now = monotonic()
             if now >= self._warned_at + QUIET:
                 self._warned_at = now
-                log.warning("a connection to %s cannot be taken: %s", address, error)
+                log.warning("a connection to %s cannot be accepted: %s", address, error)
             self._paused_until = now + PAUSE
             for listener in self._listeners.values():
                 self._selector.unregister(listener)
@@ -242,7 +242,7 @@ def answer_to(request: bytes, routes: Mapping[str, Route]) -> bytes:
     try:
         status, body, kind = route()
     except Exception:
-        log.exception("%s cannot be answered", path)
+        log.exception("the request %s failed", path)
         return written(HTTPStatus.INTERNAL_SERVER_ERROR)
     return written(HTTPStatus(status), body, kind, with_body=method == "GET")
 
@@ -266,7 +266,7 @@ def _listen(address: HttpAddress) -> socket.socket:
         listener = socket.create_server(place, family=family, dualstack_ipv6=both)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"{address} cannot be listened on: {why}") from None
+        raise UsageError(f"cannot listen on {address}: {why}") from None
     listener.setblocking(False)
     return listener
 
@@ -294,7 +294,7 @@ def hindrances(*, stopping: bool, available: bool, paused: bool) -> list[str]:
     """Return what keeps a worker from taking jobs; `available`: the last call to the store succeeded."""
     found = {
         "it is stopping": stopping,
-        "the store does not answer": not available,
+        "the store does not respond": not available,
         "it is paused or quiet": paused,
     }
     return [reason for reason, holds in found.items() if holds]

@@ -68,7 +68,7 @@ class _Collector:
 
         yield InfoMetricFamily(
             "holdfast_worker",
-            "What this worker is.",
+            "Name and version of this worker.",
             {
                 "version": VERSION,
                 "pool": self._settings.pool,
@@ -79,12 +79,12 @@ class _Collector:
         yield from _of_processes(self._states(), self._settings.concurrency)
         yield _counter(
             "holdfast_store_outages",
-            "How often a process found the store away.",
+            "Number of times a process found the store unavailable.",
             sum(one.outages for one in self._ledgers),
         )
         yield _counter(
             "holdfast_heartbeat_gaps",
-            "How often leases were not looked after for half as long again as they should be.",
+            "Number of times the renewal of leases was late by half an interval or more.",
             sum(one.gaps for one in self._ledgers),
         )
 
@@ -107,10 +107,10 @@ def _of_jobs(rows: Sequence[LedgerRow]) -> Iterator[Any]:
     from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
     ended = CounterMetricFamily(
-        "holdfast_jobs", "Jobs by how their run ended.", labels=["queue", "klass", "outcome"]
+        "holdfast_jobs", "Runs of jobs by outcome.", labels=["queue", "klass", "outcome"]
     )
     took = HistogramMetricFamily(
-        "holdfast_job_seconds", "How long jobs were performed.", labels=["queue", "klass"]
+        "holdfast_job_seconds", "Duration of runs of jobs.", labels=["queue", "klass"]
     )
     bounds = [*map(str, BOUNDS), "+Inf"]
     for row in rows:
@@ -131,15 +131,15 @@ def _of_processes(states: Sequence[State], slots: int) -> Iterator[Any]:
     places.add_metric(["busy"], busy)
     places.add_metric(["free"], max(0, alive * slots - busy))
     yield places
-    yield GaugeMetricFamily("holdfast_worker_processes", "Processes that perform jobs.", value=alive)
+    yield GaugeMetricFamily("holdfast_worker_processes", "Processes that run jobs.", value=alive)
     yield _counter(
         "holdfast_worker_restarts",
-        "How often a process was replaced.",
+        "Number of processes replaced.",
         sum(max(0, state.started - 1) for state in states),
     )
     yield _counter(
         "holdfast_worker_crashes",
-        "How often a process ended as it should not.",
+        "Number of processes that ended unexpectedly.",
         sum(state.failed for state in states),
     )
 

@@ -59,7 +59,7 @@ def _checked(thing: Any) -> Any:
             made = thing()
         except TypeError as error:
             raise UsageError(
-                f"middleware: {thing.__qualname__} cannot be made without words: {error}"
+                f"middleware: {thing.__qualname__} cannot be created without arguments: {error}"
             ) from error
     if not callable(getattr(made, AROUND, None)):
         raise UsageError(f"middleware: {made!r:.80} has no method {AROUND}(job, call_next)")
@@ -258,4 +258,4 @@ def around_fork(middleware: Sequence[Any], job: Callable[[], Any], fork: Callabl
     value = method(job())
     if isawaitable(value):
         getattr(value, "close", lambda: None)()
-        raise MiddlewareMisconfigured(f"{IN_PARENT} must be plain code")
+        raise MiddlewareMisconfigured(f"{IN_PARENT} must be sync code, not async def")

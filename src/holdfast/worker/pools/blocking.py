@@ -216,7 +216,7 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
         self._astray = [other for other in (*self._astray, slot) if not other.is_over]
         if len(self._astray) >= self._settings.concurrency and not self.is_used_up:
             log.warning(
-                "worker %s is replaced: as many jobs as it has slots lost their leases and still run",
+                "worker %s is replaced: all of its slots are held by jobs that lost their leases and still run",
                 self._name,
             )
             self._left = 0

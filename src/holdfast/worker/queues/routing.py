@@ -16,7 +16,7 @@ from holdfast.client.sync import Client
 from holdfast.commands.queues import QueueNames
 from holdfast.errors import HoldfastError, TransportError, UsageError
 from holdfast.settings import MAX_WHOLE, check_callable, check_list, check_queue, check_whole
-from holdfast.text import one_line
+from holdfast.text import counted, one_line
 from holdfast.wire.shards import Shard
 from holdfast.worker.queues.reserving import KINDS
 from holdfast.worker.queues.route import AGAIN, Reserver, Resolves, Route
@@ -260,7 +260,7 @@ def with_what_it_held(settings: WorkerSettings, store: StoreChoice) -> WorkerSet
         return settings
     finally:
         client.close()
-    log.info("resuming %d jobs", len(held))
+    log.info("resuming %s", counted(len(held), "job"))
     return msgspec.structs.replace(settings, held=tuple(held))
 
 

@@ -317,7 +317,7 @@ def _become(
     except ConnectionError:
         pass  # its parent has ended
     except BaseException:
-        log.exception("the process that calls the store ends")
+        log.exception("the process that calls the store failed")
     finally:
         os._exit(0)
 

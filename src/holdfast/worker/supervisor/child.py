@@ -93,7 +93,7 @@ def become(
     except StartFailed as error:
         log.error("worker %s cannot load its code: %s", place.name, error)
     except BaseException:
-        log.exception("worker %s ends", place.name)
+        log.exception("worker %s failed", place.name)
     finally:
         # Nothing of the parent's may run here: no exit handlers, no buffers of its that are not flushed.
         try:

@@ -194,7 +194,7 @@ def _be_loader(
     except OSError as error:
         log.debug("the supervisor of process %d is gone: %s", os.getpid(), error)
     except BaseException:
-        log.exception("process %d, which forks children with the code that it loaded, ends", os.getpid())
+        log.exception("process %d, which forks children with the code that it loaded, failed", os.getpid())
     finally:
         try:
             run_exit_handlers()

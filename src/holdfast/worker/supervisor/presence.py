@@ -186,7 +186,7 @@ def refuse_a_second(client: Client, name: str, patience: float = RESUME_WITHIN) 
         if _is_here(worker):
             raise _refusal(worker)
     if asked:
-        log.info("looking for %g s whether a worker named %s is alive", patience, name)
+        log.info("checking for %g s whether a worker named %s is alive", patience, name)
     end = monotonic() + patience
     while asked and monotonic() < end:
         sleep(min(0.5, patience))
@@ -213,7 +213,7 @@ class Resuming:
             if found:
                 log.info("resuming job %s of %s", lease.jid, lease.worker)
                 return found[0]
-            log.warning("cannot resume job %s: %s has lost its lease", lease.jid, lease.worker)
+            log.warning("job %s cannot be resumed: its lease was lost", lease.jid)
         raise StopIteration
 
 

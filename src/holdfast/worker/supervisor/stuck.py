@@ -96,7 +96,7 @@ class StuckChildren:
                 child.name,
                 child.pid,
                 silence,
-                "\n\n".join(self._dump(child).of_all()) or "(no stack could be had)",
+                "\n\n".join(self._dump(child).of_all()) or "(no stack available)",
             )
         return []
 

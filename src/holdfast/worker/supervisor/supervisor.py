@@ -174,7 +174,7 @@ class Supervisor:
             self._children.kill("USR1")
         elif number == signal.SIGUSR2:
             self._pause(True)
-            log.warning("pausing, until CONT; the parent is here:\n%s", stack_of(None))
+            log.warning("pausing until CONT; stack of the parent:\n%s", stack_of(None))
         elif number == signal.SIGCONT:
             self._pause(False)
         elif number == signal.SIGHUP:

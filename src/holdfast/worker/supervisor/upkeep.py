@@ -155,7 +155,7 @@ class ChildUpkeep:
         for child, lease in overdue if self._can_kill else ():
             if child.pid not in self._verdicts:
                 log.warning(
-                    "job %s: %s, and it was not ended; its process %d is killed",
+                    "job %s: %s, but it did not stop; its process %d is killed",
                     lease.jid,
                     lease.lost,
                     child.pid,

@@ -25,7 +25,7 @@ end
 -- How far a scan got: "0", or what it returned before.
 function M.cursor(args, i)
   if is_long(args[i]) then return args[i] end
-  checks.bad("cursor is not 0 or one that this listing gave")
+  checks.bad("cursor is not 0 or one that this listing returned")
 end
 
 -- The id of an entry of a stream, or "".

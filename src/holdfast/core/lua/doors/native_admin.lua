@@ -32,7 +32,7 @@ local function identifiers(args)
   short(args)
   for i = 1, last, 2 do
     name(args, i, "identifier")
-    if not patterns.size(args[i + 1]) then bad("the patterns of " .. args[i] .. " are no JSON list of texts") end
+    if not patterns.size(args[i + 1]) then bad("the patterns of " .. args[i] .. " are not a JSON list of texts") end
   end
   return last
 end

@@ -18,7 +18,7 @@ local function cursor(args, i)
   local given = args[i]
   if given == "" then return nil end
   local score, member = (given or ""):match("^(%d+) (.+)$")
-  if not score then checks.bad("a cursor is what the page before answered") end
+  if not score then checks.bad("a cursor must be one that the previous page returned") end
   return score, member
 end
 
@@ -55,7 +55,7 @@ return {
     local how, first = outcome(args)
     local jobs = put_options.follow_ups(args, first, #how.parents)
     for i = 1, #jobs do
-      if jobs[i].jid == jid then checks.bad("a follow-up is another job") end
+      if jobs[i].jid == jid then checks.bad("a follow-up must be another job") end
     end
     return complete_x.run(ctx, worker, jid, tonumber(args[3]), how, jobs)
   end },

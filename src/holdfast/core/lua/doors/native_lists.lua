@@ -31,7 +31,7 @@ return {
     local count, direction = checks.number(args, 5, "count", 0, MOST), args[6] or ""
     if not DIRECTIONS[direction] then checks.bad("direction is up or down") end
     if set == "completed" then
-      if direction == "up" then checks.bad("completed jobs are listed from the newest on") end
+      if direction == "up" then checks.bad("completed jobs can only be listed newest first") end
       if score ~= "" then checks.time(args, 3, "place") end
     end
     return list.run(ctx, set, name, score, member, count, direction)

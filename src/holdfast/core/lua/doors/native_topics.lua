@@ -24,7 +24,7 @@ local function upto(ctx, args, i) return args[i] == "" and ctx.now or time(args,
 local function how(args, i)
   local given = args[i]
   if given == "in" or given == "at" then return given end
-  checks.bad("a moment is given in so many ms, or at a time")
+  checks.bad("a moment is a delay in ms, or a time")
 end
 
 local function messages(args, first, is_delay)

@@ -58,7 +58,7 @@ local function move_changes(args)
   if change.retries ~= "" then number(args, 9, "retries", 0, bounds.RETRIES) end
   local opts = args[10] and put_options.one(args, 11, count)
   for option in pairs(opts or {}) do
-    if not MOVED[option] then bad("a move takes tags, throttles and dependencies, no " .. option) end
+    if not MOVED[option] then bad("a move takes tags, throttles and dependencies, not " .. option) end
   end
   if count > 0 then change.opts = opts end
   return change

@@ -67,7 +67,7 @@ end
 
 -- The options in args[first …], which are `count` (option, value) pairs and nothing else.
 function M.one(args, first, count)
-  if first + 2 * count - 1 ~= #args then checks.bad("the options are not as many as was said") end
+  if first + 2 * count - 1 ~= #args then checks.bad("the number of options is wrong") end
   return read(args, first, count)
 end
 

@@ -64,7 +64,7 @@ local function fail(ctx, jid, r, name, who)
   if r.state == state.RUNNING then return fail_stalled(ctx, jid, r, who) end
   check_state(jid, r, state.WAITING, state.THROTTLED)
   local noted = history.failed_last(ctx, jid, r) and failure.read(ctx, jid, r)
-  if not noted then refuse.call("WRONG_STATE", jid .. " did not fail, or ran since it was put to work again") end
+  if not noted then refuse.call("WRONG_STATE", jid .. " has not failed, or has run since it was retried") end
   local from, queue = r.queue, keys.of_queue(ctx, name ~= "" and name or r.queue)
   queues.know(ctx, queue)
   job.remove(ctx, jid, r)

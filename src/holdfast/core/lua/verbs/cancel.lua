@@ -45,7 +45,7 @@ end
 
 local function refuse_child(jid, child)
   local advice = "; cancel it too, or cancel with dependents=True"
-  refuse.call("DEPENDENCY_REFUSED", jid .. " is a dependency of " .. child .. ", which is not mentioned" .. advice)
+  refuse.call("DEPENDENCY_REFUSED", jid .. " is a dependency of " .. child .. ", which is not cancelled" .. advice)
 end
 
 -- Refuses a set that is not closed, or too heavy for one call.

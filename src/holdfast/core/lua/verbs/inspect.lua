@@ -12,7 +12,7 @@ local function append(ctx, rows, weight, jid, r)
   rows[#rows + 1] = row
   if row then weight = weight + job_row.weight(row) end
   if #rows == 1 or weight <= (ctx.bounds.rows or weight) then return weight end
-  refuse.call("TOO_MANY", "there is too much to tell of these jobs in one call: ask for fewer")
+  refuse.call("TOO_MANY", "these jobs are too large for one call: request fewer")
 end
 
 -- A row per jid, false for an unknown one.

@@ -92,7 +92,7 @@ function M.get(ctx, name, args, first, last)
     rows[#rows + 1] = body and { place, when, body } or false
     size = size + (body and #body or 0)
     if size > ctx.bounds.reply and #rows > 1 then
-      refuse.call("TOO_MANY", "these messages are too long for one call: ask for fewer")
+      refuse.call("TOO_MANY", "these messages are too large for one call: request fewer")
     end
   end
   return rows

@@ -72,7 +72,7 @@ function M.refusal(ctx, walk, jid, r, parents)
     return refuse.job("DEPENDENCY_REFUSED", jid .. " would wait for itself, through others")
   end
   if walk.left < 0 then
-    return refuse.job("DEPENDENCY_REFUSED", "what waits for " .. jid .. " is too large to look for circles")
+    return refuse.job("DEPENDENCY_REFUSED", "too many jobs wait for " .. jid .. " to check for cycles")
   end
 end
 

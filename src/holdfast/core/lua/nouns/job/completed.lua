@@ -72,7 +72,7 @@ function M.keep_together(ctx, jid, r)
   local place = call("LPOS", ctx.keys.completed, jid, "RANK", -1, "MAXLEN", FAR)
   if place then return call("LSET", ctx.keys.completed, place, MARK .. jid) end
   if not call("LPOS", ctx.keys.completed, MARK .. jid, "RANK", -1, "MAXLEN", FAR) then
-    refuse.call("WRONG_STATE", jid .. " was completed too long ago to be given anything")
+    refuse.call("WRONG_STATE", jid .. " was completed too long ago to be changed")
   end
 end
 

@@ -9,7 +9,7 @@ local state = require("nouns.job.state")
 local M = {}
 
 local EXPIRING = record.FLAG.EXPIRING
-local MESSAGE = "Nobody started the job in time"
+local MESSAGE = "The job was not started in time"
 
 -- Whether it is too late to start a job that carries the flag.
 function M.is_over(ctx, jid, r)
