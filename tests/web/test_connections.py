@@ -232,5 +232,5 @@ def test_many_lines_of_one_kind_are_thinned_and_their_number_is_told(monkeypatch
     now = 61.0
     record = passes("request %s", 7)
     assert record is not None
-    assert record.getMessage() == "request 7 (80 more such lines were left out)"
+    assert record.getMessage() == "request 7 (80 similar lines omitted)"
     assert passes("request %s", 8) is not None

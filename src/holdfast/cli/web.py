@@ -286,7 +286,7 @@ def _proxy_secret(options: dict[str, Any]) -> str:
         if is_of_this_machine(address):
             raise UsageError(
                 f"--auth proxy with --proxy {address} would believe every program of this machine: add --proxy-secret-file "
-                "FILE, and let the server in front send its content in the header X-Holdfast-Secret"
+                "FILE, and let the reverse proxy send its content in the header X-Holdfast-Secret"
             )
     return ""
 

@@ -8,6 +8,7 @@ import msgspec
 from holdfast.bounds import Count, Milliseconds, Name, Names, OptionalName, Whole
 from holdfast.commands.base import AuditedChange, CommandBase, Reply, Word, seen_words
 from holdfast.models import CoreInfo, text, texts
+from holdfast.text import counted
 
 
 class Info(CommandBase, frozen=True, gc=False):
@@ -187,7 +188,7 @@ class IdentifiersSet(CommandBase, frozen=True, gc=False):
     def audit_line(self) -> AuditedChange:
         kept = {name: msgspec.json.decode(value) for name, value in self.identifiers.items() if value != "[]"}
         return AuditedChange(
-            "set queue patterns", f"{len(kept)} identifiers", msgspec.json.encode(kept).decode()
+            "set queue patterns", counted(len(kept), "identifier"), msgspec.json.encode(kept).decode()
         )
 
     def words(self) -> Sequence[Word]:
@@ -212,7 +213,7 @@ class PrioritiesSet(CommandBase, frozen=True, gc=False):
     def audit_line(self) -> AuditedChange:
         rules = [msgspec.json.decode(rule) for rule in self.rules]
         detail = msgspec.json.encode([[rule["pattern"], rule["fairly"]] for rule in rules]).decode()
-        return AuditedChange("set queue priorities", f"{len(rules)} rules", detail)
+        return AuditedChange("set queue priorities", counted(len(rules), "rule"), detail)
 
     def words(self) -> Sequence[Word]:
         return tuple(self.rules)

@@ -29,6 +29,7 @@ from holdfast.settings import (
     check_text,
     check_throttle,
 )
+from holdfast.text import counted
 from holdfast.wire.plans import Plan, Planner
 
 R = TypeVar("R")
@@ -45,7 +46,7 @@ def act(ask: Planner, who: str, spec: Spec, jids: Sequence[str]) -> Plan[list[tu
     results: list[tuple[str, bool | Refused]] = []
     while len(results) < len(names):  # a call may do fewer of them
         some = names[len(results) :][:MAX_CHANGED]
-        target = some[0] if len(names) == 1 else f"{len(some)} jobs"
+        target = some[0] if len(names) == 1 else counted(len(some), "job")
         detail = spec.value if len(names) == 1 else " ".join([spec.value, *some])
         command = Act(spec.action, [(jid, "") for jid in some], spec.common, who)
         results += zip(

@@ -107,7 +107,7 @@ class LoopbackOnly:
     def refused(self, request: HTTPConnection) -> Response:
         """Return 403, and what to do."""
         sentence = (
-            "Without authentication this application is for this machine only, as localhost and without a server in front. "
+            "Without authentication this application is for this machine only, as localhost and not behind a reverse proxy. "
             "Start it with --auth."
         )
         return refusal(request.scope, 403, sentence)
@@ -271,12 +271,12 @@ class Proxy:
         role: Role = "viewer",
     ) -> None:
         if not addresses or isinstance(addresses, str):
-            raise UsageError("Proxy: expected a list with at least one address of the server in front")
+            raise UsageError("Proxy: expected a list with at least one address of the reverse proxy")
         for one in addresses:
             check_proxy(one)
         if not secret and any(is_of_this_machine(one) for one in addresses):
             raise UsageError(
-                "Proxy: every program of this machine has the address of a server in front that runs here: give secret="
+                "Proxy: every program on this machine has the address of a reverse proxy that runs here: give secret="
             )
         self._addresses, self._secret = frozenset(addresses), secret
         self._role: Role = role
@@ -295,7 +295,7 @@ class Proxy:
 
     def refused(self, request: HTTPConnection) -> Response:
         """Return 401."""
-        return refusal(request.scope, 401, "The server in front of this application named no user.")
+        return refusal(request.scope, 401, "The reverse proxy sent no user name.")
 
 
 def authentication(given: object, login_url: str = "") -> Authentication:

@@ -163,7 +163,7 @@ class Thinned(logging.Filter):
         begun, count = self._seen.get(kind, (now, 0))
         if now - begun >= _MINUTE:
             if count > _LINES:
-                record.msg = f"{record.getMessage()} ({count - _LINES} more such lines were left out)"
+                record.msg = f"{record.getMessage()} ({count - _LINES} similar lines omitted)"
                 record.args = ()
             begun, count = now, 0
         if len(self._seen) > _MOST_KINDS:

@@ -60,7 +60,7 @@ class Folder:
                 f"{self.path} cannot hold the files of the web server: {error.strerror}"
             ) from None
         if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
-            raise UsageError(f"{self.path} has to belong to you, and nobody else may write in it")
+            raise UsageError(f"{self.path} must belong to you, and be writable by you only")
 
     def secret(self) -> bytes:
         """Return the secret, made at first use."""

@@ -97,7 +97,7 @@ def _read(view: View, result: Mapping[str, Any]) -> dict[str, Any]:
 _IF_MATCH: Final[Mapping[str, Any]] = {
     "name": "If-Match",
     "in": "header",
-    "description": "The ETag of what is changed, as it was read: nothing is done if it was changed since.",
+    "description": "The ETag that was read; if it has changed since, nothing is done.",
     "required": False,
     "schema": {"type": "string"},
 }
@@ -129,7 +129,7 @@ def _errors(*statuses: str) -> dict[str, Any]:
 
 _HEALTH: Final[Mapping[str, Any]] = {
     "operationId": "get_health",
-    "summary": "Whether the store responds; needs no user.",
+    "summary": "Whether the store responds; no authentication.",
     "parameters": [],
     "responses": {
         "200": _json(

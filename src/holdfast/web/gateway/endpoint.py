@@ -45,7 +45,7 @@ _ERRORS: Final[Mapping[str, str]] = {
     "401": "No token, or a wrong one.",
     "403": "The token's role, queues or namespaces do not allow this.",
     "404": "No such verb, or no such job.",
-    "409": "Refused: the lease is lost, or the state of a thing does not allow this.",
+    "409": "Refused: the lease is lost, or the current state does not allow this.",
     "413": "The body, or the data of a job, is too large.",
     "415": "The body is not JSON.",
     "422": "A different request was sent with this Idempotency-Key.",
@@ -69,7 +69,7 @@ _HEADER_SCHEMAS: Final[Mapping[str, Schema]] = {
     "namespace": {
         "name": NAMESPACE,
         "in": "header",
-        "description": "Another namespace than that of the application; the token, or the application, has to allow it.",
+        "description": "A namespace other than that of the application; the token or the application must allow it.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[\w.-]+$"},
     },
     "key": {

@@ -29,7 +29,7 @@ from holdfast.web.gateway.fields import (
 )
 
 LEFT_OUT: Final[Mapping[str, str]] = {
-    "audited": "the gateway writes the audit log by itself",
+    "audited": "the gateway writes the audit log itself",
     "call": "the commands of an older protocol; the verbs here do the same",
     "cancel_by": "`cancel` records the user's name",
     "clock": "only for tests",
@@ -38,7 +38,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "find_work": "for workers that wait in the store; `pop` waits here",
     "operation_set": "operations run in the application: `POST /api/v1/operations`",
     "put_x": "`put` takes its options",
-    "tick": "the store and the web UI do this by themselves",
+    "tick": "the store and the web UI do this themselves",
     "watch": "what it publishes does not come over HTTP",
     "worker_answer": "what it publishes does not come over HTTP",
     "worker_ask": "the reply does not come over HTTP",

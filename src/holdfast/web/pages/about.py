@@ -175,13 +175,13 @@ VIEWS: Final = (
         template="about.html",
         load=about,
         query=AboutQuery,
-        summary="Versions, the store, and what the doctor finds.",
+        summary="Versions, the store, and the findings of the doctor.",
     ),
     View(
         path="/bundle",
         template="bundle.html",
         load=bundle,
-        summary="A bundle for bug reports, without data and messages of jobs.",
+        summary="A diagnostic bundle for bug reports, without data and messages of jobs.",
     ),
     View(path="/api", template="api.html", load=api, summary="The description of the JSON API."),
 )

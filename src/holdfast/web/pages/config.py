@@ -177,7 +177,7 @@ def _question(planned: Sequence[SettingChanged]) -> Question:
     count = name_or_count("setting", [one.name for one in planned])
     return Question(
         title=f"Change {count}?",
-        text="Clients and workers use new values within ten seconds.",
+        text="Clients and workers use the new values within ten seconds.",
         button=f"Change {count}",
         details=tuple(f"{one.name}: {_shown(one.before)} → {_shown(one.after)}" for one in planned),
     )
@@ -222,7 +222,7 @@ async def set_patterns(ctx: Context, body: Patterns) -> Done:
         "value": [list_text(one.patterns) for one in before.identifiers],
     }
     return Done(
-        text="Queue patterns saved; workers read them within five minutes.",
+        text="Queue patterns saved; workers use them within five minutes.",
         keys=("config",),
         undo=Repeal("config", "patterns", old),
     )
@@ -266,7 +266,7 @@ async def set_priorities(ctx: Context, body: Priorities) -> Done:
         "fairly": [at for at, one in enumerate(before.rules) if one.is_fair],
     }
     return Done(
-        text="Queue priorities saved; workers read them within five minutes.",
+        text="Queue priorities saved; workers use them within five minutes.",
         keys=("config",),
         undo=Repeal("config", "priorities", old),
     )
@@ -289,7 +289,7 @@ ACTIONS: Final = (
         run=set_settings,
         role="admin",
         tagged=_tagged,
-        summary="Change settings, or give them their defaults.",
+        summary="Change settings, or reset them to their defaults.",
     ),
     ActionRoute(
         noun="config",

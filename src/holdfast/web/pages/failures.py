@@ -335,10 +335,10 @@ ACTIONS: Final = (
         for action in _OF_GROUPS
     ],
     ActionRoute(
-        noun="failed", verb="mute", body=Named, run=mute, summary="Leave failure groups out of the overview."
+        noun="failed", verb="mute", body=Named, run=mute, summary="Hide failure groups from the overview."
     ),
     ActionRoute(
-        noun="failed", verb="unmute", body=Named, run=unmute, summary="Let the overview show failure groups."
+        noun="failed", verb="unmute", body=Named, run=unmute, summary="Show failure groups on the overview again."
     ),
     ActionRoute(
         noun="failed", verb="probe", body=Group, run=probe, summary="Retry the newest job of a failure group."

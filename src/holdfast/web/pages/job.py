@@ -617,7 +617,7 @@ VIEWS: Final = (
         template="job.html",
         load=job,
         query=JobQuery,
-        summary="One job, or a recurring job, with everything known of it.",
+        summary="One job or recurring job, with all of its details.",
     ),
 )
 ACTIONS: Final[tuple[ActionRoute, ...]] = ()

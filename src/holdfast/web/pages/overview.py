@@ -234,7 +234,7 @@ VIEWS: Final = (
         template="overview.html",
         load=overview,
         query=OverviewQuery,
-        summary="What needs attention, and how much there is of everything.",
+        summary="Findings, and the number of jobs in each state.",
     ),
 )
 ACTIONS: Final = (

@@ -347,7 +347,7 @@ class AddRecurring(Body, frozen=True, kw_only=True):
 
 
 async def add(ctx: Context, body: AddRecurring) -> Done:
-    """Make a recurring job. One of the same jid is refused."""
+    """Add a recurring job. One of the same jid is refused."""
     if body.jid and await _is_known(ctx, body.jid):
         raise UsageError(
             f"there is a recurring job {body.jid!r:.200} already: change that one, or choose another jid"
@@ -406,12 +406,12 @@ VIEWS: Final = (
     ),
 )
 _VERBS: Final[Mapping[str, tuple[type[Body], Any, str]]] = {
-    "run": (Recurring, run, "Put a job of recurring jobs now."),
+    "run": (Recurring, run, "Put a job of each recurring job now."),
     "pause": (PauseRecurring, pause, "Pause recurring jobs."),
     "resume": (Recurring, resume, "Resume recurring jobs."),
     "delete": (Recurring, delete, "Delete recurring jobs."),
     "edit": (EditRecurring, edit, "Change attributes of a recurring job."),
-    "add": (AddRecurring, add, "Make a recurring job."),
+    "add": (AddRecurring, add, "Add a recurring job."),
 }
 ACTIONS: Final = tuple(
     ActionRoute(

@@ -218,6 +218,6 @@ ACTIONS: Final = (
         verb="release",
         body=Slots,
         run=release,
-        summary="Take slots of a throttle from jobs.",
+        summary="Release slots of a throttle that jobs hold.",
     ),
 )

@@ -183,7 +183,7 @@ def _keys(names: Sequence[str]) -> tuple[str, ...]:
 
 
 async def quiet(ctx: Context, body: Workers) -> Done:
-    """Let workers finish their jobs and take no more."""
+    """Make workers finish their jobs and take no more."""
     names = await _meant(ctx, body)
     await ctx.console.quiet(*names)
     verb = "finishes its jobs and takes no more" if len(names) == 1 else "finish their jobs and take no more"
@@ -194,7 +194,7 @@ async def quiet(ctx: Context, body: Workers) -> Done:
 
 
 async def resume(ctx: Context, body: Workers) -> Done:
-    """Let quiet workers take jobs again."""
+    """Make quiet workers take jobs again."""
     names = await _meant(ctx, body)
     await ctx.console.resume_workers(*names)
     verb = "takes jobs again" if len(names) == 1 else "take jobs again"
@@ -252,14 +252,14 @@ ACTIONS: Final = (
         verb="quiet",
         body=Workers,
         run=quiet,
-        summary="Let workers finish their jobs and take no more.",
+        summary="Make workers finish their jobs and take no more.",
     ),
     ActionRoute(
         noun="workers",
         verb="resume",
         body=Workers,
         run=resume,
-        summary="Let quiet workers take jobs again.",
+        summary="Make quiet workers take jobs again.",
     ),
     ActionRoute(
         noun="workers",
