@@ -472,7 +472,7 @@ def test_a_server_in_front_on_this_machine_needs_a_secret(address: str) -> None:
 )
 def test_what_a_server_in_front_passes_on_is_not_of_this_machine(browse: Browse, header: str) -> None:
     found = browse().get("/api/v1/queues", headers={header: "127.0.0.1"})
-    assert (found.status_code, "server in front" in found.text) == (403, True)
+    assert (found.status_code, "reverse proxy" in found.text) == (403, True)
     sessions = Sessions(b"s" * 32)
     link = f"/login?token={sessions.link_token()}"
     browser = browse(auth=auth.TokenLink(sessions))

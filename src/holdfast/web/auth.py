@@ -305,7 +305,7 @@ def authentication(given: object, login_url: str = "") -> Authentication:
         return AuthFunction(given, login_url)
     if login_url:
         raise UsageError(
-            "login_url: is for auth= that is a function; other ways to log in have their own page"
+            "login_url: only for an auth= function; other ways to log in have a page of their own"
         )
     if given is None:
         return LoopbackOnly()
