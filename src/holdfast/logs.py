@@ -15,7 +15,7 @@ from json.encoder import encode_basestring_ascii as quoted
 from types import TracebackType
 from typing import Final, NamedTuple, Protocol, TextIO
 
-from holdfast.text import indented
+from holdfast.text import counted, indented
 
 FORMAT: Final = "%(asctime)s | PID %(process)d | [%(levelname)s] %(message)s"
 
@@ -76,7 +76,7 @@ class DescriptorHandler(logging.Handler):
     def write_lines(self, text: str, count: int) -> None:
         """Write `count` lines."""
         if self._lost:
-            text = f"{self._lost} lines of the log could not be written\n{text}"
+            text = f"{counted(self._lost, 'line')} of the log could not be written\n{text}"
         try:
             self._write(text.encode(errors="backslashreplace"))
             self._lost = 0

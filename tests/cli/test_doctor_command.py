@@ -105,7 +105,7 @@ def test_a_namespace_without_trouble_has_nothing_to_warn_of(
         "check": "core", "verdict": "ok", "remedy": "",
         "text": f"Core {shown_core(library().version, library().digest)}, the same as this program.",
     }  # fmt: skip
-    assert found["queues"]["text"] == "1 queue with 1 waiting and 0 leased jobs, 1 worker."
+    assert found["queues"]["text"] == "1 queue with 1 waiting job and 0 leased jobs, 1 worker."
 
 
 @pytest.mark.full

@@ -131,4 +131,4 @@ def test_many_changes_at_once_are_few_notifications(visit: Visits, client: Clien
     assert len(client.queues["mail"].pop(12)) == 12
     found = [title for title, _, _ in noted(page, 6)]
     assert [title.endswith(" running") for title in found] == [True] * 5 + [False]
-    assert found[5] == "7 more tracked jobs changed their state"
+    assert found[5] == "7 more tracked jobs changed state"

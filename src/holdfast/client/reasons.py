@@ -29,7 +29,7 @@ def silence(seen: Mapping[str, int], now_ms: int) -> str:
     since = f"{span(now_ms - seen[name])}, since {short_clock(seen[name])}"
     if len(seen) == 1:
         return f"worker {one_line(name)} has been silent for {since}"
-    return f"{len(seen)} workers are silent, worker {one_line(name)} for {since}"
+    return f"{len(seen):,} workers are silent, worker {one_line(name)} for {since}"
 
 
 def argument(*names: str) -> str:
@@ -252,7 +252,7 @@ def _throttles(facts: Facts) -> Check | None:
     if not full:
         return Check("throttles", "fine", "Its throttles have free slots.", {"throttles": rows})
     first = full[0]
-    text = f"Throttle {first['id']} is full: {first['used']} of {first['maximum']} slots are taken"
+    text = f"Throttle {first['id']} is full: {first['used']:,} of {first['maximum']:,} slots are taken"
     before = first["place"] - 1
     if before > 0:
         text += f", and {counted(before, 'job waits', 'jobs wait')} before it"

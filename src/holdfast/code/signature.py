@@ -22,6 +22,7 @@ from holdfast.code.outcomes import result_of
 from holdfast.codecs import MAX_DATA, decode, encode_value, from_plain, to_plain
 from holdfast.errors import CodecError, UsageError
 from holdfast.settings import unknown_option
+from holdfast.text import counted
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -136,7 +137,7 @@ class Arguments:
             self._inspect()
         given, known, rest = len(args), self._positional, self._rest
         if given > len(known) and rest is None:
-            raise UsageError(f"{self._title} takes at most {len(known)} arguments by position, not {given}")
+            raise UsageError(f"{self._title} takes at most {counted(len(known), 'argument')} by position, not {given}")
         named = [(self._parameter(name, given), value) for name, value in kwargs.items()] if kwargs else []
         for place, name in self._required:
             if place >= given and name not in kwargs:

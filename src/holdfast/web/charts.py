@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from holdfast.text import axis_duration, narrow_duration, printable_json
+from holdfast.text import axis_duration, counted, narrow_duration, printable_json
 
 Moments = Sequence[tuple[float, int]]
 """Durations in seconds, each with how often it was measured."""
@@ -154,7 +154,7 @@ def bars(moments: Moments) -> list[tuple[str, int]]:
 
 
 def _described(label: str, now: Sequence[int], p50: float | None, p95: float | None) -> str:
-    text = f"{label or 'Distribution'}: {sum(now):,} jobs"
+    text = f"{label or 'Distribution'}: {counted(sum(now), 'job')}"
     for name, seconds in (("median", p50), ("95th percentile", p95)):
         if seconds is not None:
             text += f", {name} {narrow_duration(seconds)}"

@@ -17,6 +17,7 @@ from holdfast.commands.leases import Lease, Popped
 from holdfast.errors import HoldfastError
 from holdfast.logs import finished_jobs
 from holdfast.models import JobFacts
+from holdfast.text import counted
 from holdfast.wire.outage import Outage
 from holdfast.wire.plans import Plan
 from holdfast.wire.shards import RequestSequence, Shard
@@ -348,10 +349,10 @@ class WorkerLoop(Generic[S]):
 def _log_call(worker: str, reported: int, jobs: Popped, seconds: float) -> None:
     taken = ", ".join(f"{facts.jid} of queue {facts.queue} (priority {facts.priority})" for facts in jobs)
     log.debug(
-        "worker %s reported %d outcomes and took %d jobs in %.4f seconds: %s",
+        "worker %s reported %s and took %s in %.4f seconds: %s",
         worker,
-        reported,
-        len(jobs),
+        counted(reported, "outcome"),
+        counted(len(jobs), "job"),
         seconds,
         taken or "none",
     )

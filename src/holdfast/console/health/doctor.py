@@ -115,12 +115,12 @@ def queues(facts: DoctorFacts) -> Finding:
     waiting = sum(counts.waiting for counts in facts.queues)
     silent = sum(is_silent(worker, facts.now) for worker in facts.workers)
     text = (
-        f"{counted(len(facts.queues), 'queue')} with {waiting} waiting and {len(facts.held)} leased jobs, "
+        f"{counted(len(facts.queues), 'queue')} with {counted(waiting, 'waiting job')} and {counted(len(facts.held), 'leased job')}, "
         f"{counted(len(facts.workers) - silent, 'worker')}" + (f" and {silent} silent" if silent else "")
     )
     if facts.is_whole:
         return Finding("queues", "ok", f"{text}.")
-    return Finding("queues", "note", f"{text}; only the first {len(facts.queues)} queues were checked.")
+    return Finding("queues", "note", f"{text}; only the first {len(facts.queues):,} queues were checked.")
 
 
 def versions(facts: DoctorFacts) -> Finding:
@@ -238,11 +238,11 @@ def queue_of(key: str, root: str) -> str:
 
 
 def _finding(found: Counter[str], looked_at: int, root: str) -> Finding:
-    among = f"among the first {looked_at} keys of the store" if looked_at else "in the store"
+    among = f"among the first {looked_at:,} keys of the store" if looked_at else "in the store"
     if not found:
         return Finding("leftovers", "ok", f"No keys of unknown queues {among}.")
     [(name, count)] = found.most_common(1)
-    text_ = f"{found.total()} keys of {len(found)} unknown queues {among}, most of queue {one_line(name)} ({count}); delete those that are not needed with UNLINK."
+    text_ = f"{counted(found.total(), 'key')} of {counted(len(found), 'unknown queue')} {among}, most of queue {one_line(name)} ({count:,}); delete those that are not needed with UNLINK."
     remedy = f"redis-cli --scan --pattern {quote(f'{root}*:{name}*')}"
     return Finding("leftovers", "note", text_, remedy)
 

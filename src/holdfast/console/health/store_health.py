@@ -132,7 +132,7 @@ def _of_checks(facts: StoreFacts, shard: Shard) -> Iterator[Attention]:
     evicts, evicted = eviction(facts), int(facts.number("evicted_keys"))
     if evicts.verdict != "ok":
         severity: Severity = "urgent" if evicts.verdict == "bad" or evicted else "warning"
-        text = f"{evicts.text} {evicted} keys were deleted since the store started."
+        text = f"{evicts.text} {counted(evicted, 'key was', 'keys were')} deleted since the store started."
         yield _attention(severity, "store-eviction", "eviction", text, evicts.remedy)
     lags: Finding = replication(facts)
     if lags.verdict in ("warn", "bad"):

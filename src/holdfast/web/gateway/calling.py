@@ -18,7 +18,7 @@ from holdfast.console.masking import Mask
 from holdfast.errors import DependencyRefused, HoldfastError, JobNotFound
 from holdfast.models import Counts, JobFacts
 from holdfast.settings import MAX_BATCH
-from holdfast.text import one_line
+from holdfast.text import counted, one_line
 from holdfast.web.gateway.exceptions import UNAUDITED
 from holdfast.web.gateway.problems import Problem
 from holdfast.web.gateway.repeats import Repeatable, Seen
@@ -293,8 +293,8 @@ class Caller:
             raise Problem(
                 429,
                 "too-many-requests",
-                f"{error.mine:,} requests of {one_line(user.name)[:100]!r} wait here already, and there is room for no more; "
-                "try again without wait, or later.",
+                f"{one_line(user.name)[:100]!r} has {counted(error.mine, 'waiting request')} already, and may have no more: "
+                "try again later, or without wait.",
             ) from None
 
     def limit_waits(self, most: int) -> None:

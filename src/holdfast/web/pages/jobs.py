@@ -211,7 +211,7 @@ async def _lines(ctx: Context, query: JobsQuery, page: SearchPage) -> AsyncGener
         yield _ending(query, f"cut short: {one_line(str(error))}")
     else:
         if page.cursor:
-            yield _ending(query, f"cut short after {MOST_EXPORTED} jobs")
+            yield _ending(query, f"cut short after {MOST_EXPORTED:,} jobs")
 
 
 def _ending(query: JobsQuery, text: str) -> bytes:

@@ -45,7 +45,7 @@ export function start({ choices, page }) {
       const about = [job.klass, job.queue, job.group].filter(Boolean).map((text) => shown(text));
       show(`${icons[job.state] ?? "▸"} ${short(job.jid)} ${job.state}`, about.join(" · "), `${shown(job.jid)} ${job.state}`);
     }
-    if (changed.length > MOST) show(`${changed.length - MOST} more tracked jobs changed their state`, "", "more");
+    if (changed.length > MOST) show(`${changed.length - MOST} more tracked ${changed.length - MOST === 1 ? "job" : "jobs"} changed state`, "", "more");
   }
 
   const soon = () => (timer ||= setTimeout(look, known ? PAUSE : 0));

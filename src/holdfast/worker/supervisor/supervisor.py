@@ -10,7 +10,7 @@ from math import inf
 from time import monotonic
 from typing import Literal
 
-from holdfast.text import listed
+from holdfast.text import counted, listed
 from holdfast.worker import signals
 from holdfast.worker.observe.http import Http, hindrances, serve_probes
 from holdfast.worker.observe.ledger import close_ledgers
@@ -150,7 +150,7 @@ class Supervisor:
         )
         at_work = sum(child.is_at_work for child in wanted)
         if at_work < max(1, len(wanted) - 1):
-            why.append(f"{at_work} of {len(wanted)} processes are at work")
+            why.append(f"{at_work} of {counted(len(wanted), 'process', 'processes')} at work")
         if obstacle():
             why.append(obstacle())
         return why
