@@ -274,7 +274,7 @@ class HeartbeatMany(CommandBase, frozen=True, gc=False):
 
 
 class Resume(CommandBase, frozen=True, gc=False):
-    """Transfer leases to `worker`, which held them under other names; each has the name of its present holder.
+    """Transfer leases to `worker`, which held them under other names; each has the name of its current holder.
 
     `ttl` is in seconds, None for the heartbeat setting of the queue. Returns the jobs that it holds now, in the same
     attempts; those whose leases were lost are missing. Core: verbs/resume.lua.

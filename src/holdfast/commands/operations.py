@@ -103,7 +103,7 @@ class Act(CommandBase, frozen=True, gc=False):
     is left of the progress. (The call that reaches the last job notes the cursor; others count their jobs.)
     `jobs` are pairs of a jid and the value of the action for that job, "" for the `common` one. Values: a queue ("" for
     that of the job) for retry, fail and move; a number for priority and retries; milliseconds for delay; tags, one a line,
-    for tag and untag; the SHA-1 of the present data in hex and the new data for data. With an operation its progress is
+    for tag and untag; the SHA-1 of the current data in hex and the new data for data. With an operation its progress is
     noted in the same call. Core: verbs/act.lua.
     """
 
@@ -125,7 +125,7 @@ class Act(CommandBase, frozen=True, gc=False):
 
 
 class OperationSet(CommandBase, frozen=True, gc=False):
-    """Start an operation, take over one that nobody runs, or end one. Raises WrongState, OperationNotFound.
+    """Start an operation, take over one that has no runner, or end one. Raises WrongState, OperationNotFound.
 
     `detail` is what it does (JSON) for `start`, its last state for `finish`: done, failed, stopped or undone. Without a
     runner anybody may finish it. Returns whether that changed something. Core: nouns/operation/operation.lua.

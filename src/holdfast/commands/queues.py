@@ -74,7 +74,7 @@ class GetStats(CommandBase, frozen=True, gc=False):
 class Pause(CommandBase, frozen=True, gc=False):
     """Pause (`on`) or resume `queues`: workers take no jobs of a paused queue. `who` and `why` are recorded.
 
-    `length_ms`: after which the pause ends by itself, 0 for never. Core: verbs/pause.lua.
+    `length_ms`: after which the pause ends, 0 for never. Core: verbs/pause.lua.
     """
 
     verb: ClassVar[str] = "pause"
@@ -156,7 +156,7 @@ class ThrottleGet(CommandBase, frozen=True, gc=False):
 
 
 class ThrottleSet(CommandBase, frozen=True, gc=False):
-    """Set how many jobs of a throttle may run at once: 0 for any number, None for the present maximum.
+    """Set how many jobs of a throttle may run at once: 0 for no limit, None for the current maximum.
 
     `expires_ms` is how long the limit applies; 0 leaves its end unchanged. `seen` is the maximum that it has to have, None
     for any. Raises WrongState. Core: verbs/throttle.lua.
@@ -205,9 +205,9 @@ class ThrottleDelete(CommandBase, frozen=True, gc=False):
 
 
 class ThrottleRelease(CommandBase, frozen=True, gc=False):
-    """Take the slots of a throttle from `jids`, which continue to run. Returns how many held one.
+    """Release the slots of a throttle that `jids` hold; the jobs continue to run. Returns how many held one.
 
-    A job that waits for a slot waits no more, and is not run until it is put again or cancelled.
+    A job that waits for a slot does not run until it is put again.
     Core: verbs/throttle.lua.
     """
 

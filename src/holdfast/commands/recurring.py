@@ -166,7 +166,7 @@ class RecurGet(CommandBase, frozen=True, gc=False):
 class RecurUpdate(CommandBase, frozen=True, gc=False):
     """Change those attributes of a template that are not None. Jobs that were put stay unchanged. Returns True.
 
-    A new interval counts from the last occurrence. `throttles` replaces the present ones. Raises JobNotFound.
+    A new interval counts from the last occurrence. `throttles` replaces the current ones. Raises JobNotFound.
     Core: verbs/recur.lua.
     """
 
@@ -263,7 +263,7 @@ class RecurPause(CommandBase, frozen=True, gc=False):
 
 
 class RecurRun(CommandBase, frozen=True, gc=False):
-    """Put one job of a template now; the schedule stays as it is. Returns the jid of the job.
+    """Put one job of a template now; the schedule does not change. Returns the jid of the job.
 
     Works also while the template is paused. Raises JobNotFound. Core: verbs/recur.lua.
     """
@@ -286,7 +286,7 @@ class RecurRun(CommandBase, frozen=True, gc=False):
 
 
 class RecurCancel(CommandBase, frozen=True, gc=False):
-    """Delete up to 512 templates; jobs that were put stay. Returns True for each that existed.
+    """Delete up to 512 templates; jobs that were put are kept. Returns True for each that existed.
 
     Core: verbs/recur.lua.
     """

@@ -14,7 +14,7 @@ MAX_LEASES: Final = 500
 
 
 class WorkerSeen(CommandBase, frozen=True, gc=False):
-    """Note that a worker is alive, with up to 32 facts that replace its earlier ones; none: those stay.
+    """Note that a worker is alive, with up to 32 facts that replace its earlier ones; none: they are kept.
 
     Returns whether the worker is quiet: it should take no more jobs. Core: nouns/lease/worker.lua.
     """
@@ -131,7 +131,7 @@ class WorkerQuiet(CommandBase, frozen=True, gc=False):
 
 
 class WorkerAsk(CommandBase, frozen=True, gc=False):
-    """Ask a worker for the stack of one of its jobs. Returns how many subscribers got that, on this node of the store.
+    """Ask a worker for the stack of one of its jobs. Returns how many subscribers received it, on this node of the store.
 
     The answer is published on the channel `<root>e:s:<question>`. Core: nouns/event/event.lua.
     """
@@ -150,7 +150,7 @@ class WorkerAsk(CommandBase, frozen=True, gc=False):
 
 
 class WorkerAnswer(CommandBase, frozen=True, gc=False):
-    """Answer a WorkerAsk with up to 65,536 bytes. Returns how many subscribers got that, on this node of the store.
+    """Answer a WorkerAsk with up to 65,536 bytes. Returns how many subscribers received it, on this node of the store.
 
     Core: nouns/event/event.lua.
     """
