@@ -337,7 +337,7 @@ def _lease(facts: Facts) -> Check | None:
             text = f"{running}{seen}; its lease ended {span(now - end)} ago, and no live worker takes jobs of queue {queue}."
             start = f"holdfast worker -q {as_argument(queue)}{_flags(facts)}"
             return Check("lease", "blocks", text, shown, start)
-        text = f"{running}{seen}; its lease ended {span(now - end)} ago, and the next pop hands the job out again."
+        text = f"{running}{seen}; its lease ended {span(now - end)} ago, which the next pop will detect."
         return Check("lease", "blocks", text, shown, _command(facts, "jobs expire", facts["jid"]))
     return Check("lease", "fine", f"{running}{seen}; its lease has {span(end - now)} left.", shown)
 
