@@ -182,26 +182,26 @@ def print_report(result: Mapping[str, Any]) -> None:
         path = escape(row["path"])
         table.add_row(*(f"{row[name]:,}" for name in ("longest", "lines", "bytes")), row["sha256"][:12], path)
     console.print(table)
-    click.echo(f"files      {report['files']}, {report['lines']:,} lines, {size(report['bytes'])}; "
-               f"{report['same']} have the same content as another")  # fmt: skip
-    click.echo(f"jobs       put {result['put']}, done {result['done']}, failed {result['failed']}")
-    click.echo(f"lost       {counted(result['lost'], 'job')} with the killed worker, {result['returned']} came back; "
+    click.echo(f"files      {report['files']:,}, {counted(report['lines'], 'line')}, {size(report['bytes'])}; "
+               f"duplicates: {report['same']:,}")  # fmt: skip
+    click.echo(f"jobs       put {result['put']:,}, done {result['done']:,}, failed {result['failed']:,}")
+    click.echo(f"lost       {counted(result['lost'], 'job')} with the killed worker, {result['returned']:,} returned; "
                f"{counted(result['twice'], 'step')} ran twice")  # fmt: skip
     click.echo(
-        f"speed      {result['rate']:,.0f} files/s in {result['seconds']} s: two jobs a file, each read and noted in the diary of "
-        f"the run; a process takes its next job when the disk has the end of the last; and the leases of the killed worker had to end"
+        f"speed      {result['rate']:,.0f} files/s in {result['seconds']} s: two jobs for each file, each waiting for the disk, "
+        f"and the time until the leases of the killed worker ended"
     )
     click.echo(
-        f"rate       {result['engine_rate']:,.0f} jobs/s that do nothing, with --pool process --workers 2: two at once, each of which "
-        f"waits for the disk"
+        f"rate       {result['engine_rate']:,.0f} jobs/s that do nothing, with --pool process --workers 2: two at a time, each waiting "
+        f"for the disk"
     )
     click.echo(
-        f"           {result['thread_rate']:,.0f} jobs/s that do nothing, with --pool thread --workers 2: twenty at once, which share "
+        f"           {result['thread_rate']:,.0f} jobs/s that do nothing, with --pool thread --workers 2: twenty at a time, sharing "
         f"calls and writes to the disk"
     )
     click.echo(f"data       {_data_of(result)}")
     for group, count in result["failures"].items():
-        click.echo(f"failed     {count} in {group}", err=True)
+        click.echo(f"failed     {count:,} in {group}", err=True)
 
 
 def _data_of(result: Mapping[str, Any]) -> str:
