@@ -51,7 +51,7 @@ def test_a_password_is_read_from_standard_input_and_printed_only_as_a_digest() -
     [
         (("--password-stdin",), b"\n", "the password is empty"),
         (("--password-stdin",), b"x" * 5000, "longer than 4096 bytes"),
-        (("--namespace", "a*b"), b"", "read as patterns"),
+        (("--namespace", "a*b"), b"", "treat as patterns"),
         (("--namespace", 'a"b'), b"", "quotes"),
         (("--namespace", "a b"), b"", "must be one word"),
         (("--user", "a b"), b"", "user 'a b' must be letters"),

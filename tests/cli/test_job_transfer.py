@@ -132,7 +132,7 @@ def test_a_circle_of_dependencies_is_refused(client: Client, place: tuple[str, .
         "".join(json.dumps({"queue": "q", "klass": "K", **line}) + "\n" for line in lines)
     )
     said = holdfast("jobs", "import", f"{tmp_path}/jobs", "--keep-jids", *place)
-    assert (said.returncode, "in a circle" in said.stderr) == (1, True)
+    assert (said.returncode, "in a cycle" in said.stderr) == (1, True)
 
 
 @pytest.mark.full

@@ -293,11 +293,11 @@ def test_servers_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("smtp://mail.example/path", False, "must be HOST"),
         ("smtp://mail.example?x=pa55word", False, "must be HOST"),
         ("smtp://[", False, "must be HOST"),
-        ("smtp://me:pa55word@mail.example", False, "takes no password"),
-        ("smtp://me:@mail.example", False, "takes no password"),
+        ("smtp://me:pa55word@mail.example", False, "must not contain the password"),
+        ("smtp://me:@mail.example", False, "must not contain the password"),
         ("smtps://mail.example", True, "cannot be used with smtps"),
         ("smtp://me@mail.example", True, "without encryption"),
-        ("smtp://me@mail.example", False, "needs --smtp-password-file or the variable"),
+        ("smtp://me@mail.example", False, "requires --smtp-password-file or the variable"),
     ],
 )
 def test_a_server_that_cannot_be_is_refused_without_its_password(
@@ -315,7 +315,7 @@ def test_a_password_without_a_user_or_in_other_letters_is_refused(
     secret = tmp_path / "password"
     secret.write_text("pässwörd")
     secret.chmod(0o600)
-    with pytest.raises(UsageError, match="needs a user"):
+    with pytest.raises(UsageError, match="requires a user"):
         mail_server("mail.example", False, secret)
     with pytest.raises(UsageError, match="must be ASCII") as caught:
         mail_server("smtp://me@mail.example", False, secret)

@@ -383,11 +383,11 @@ def test_an_outage_of_the_store_is_printed_and_survived(
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        (["--mail-to", "a@b.c"], "--mail-to needs --smtp"),
+        (["--mail-to", "a@b.c"], "--mail-to requires --smtp"),
         (["--mail-to", "a@b.c", "--smtp", "h"], "--mail-from, their sender"),
         (["--mail-from", "a@b.c"], "need --mail-to"),
         (["--smtp", "smtp://u:pa55@h"], "need --mail-to"),
-        (["--mail-to", "a@b.c", "--mail-from", "a@b.c", "--smtp", "smtp://u:pa55@h"], "--smtp takes no password"),
+        (["--mail-to", "a@b.c", "--mail-from", "a@b.c", "--smtp", "smtp://u:pa55@h"], "--smtp must not contain the password"),
         (["--mail-to", "a@b.c", "--mail-from", "a", "--smtp", "h"], "--mail-from: expected an address"),
         (["--secret-file", "/dev/null"], "which is not given"),
         (["--secret-file", "/dev/null", "--webhook", "http://h/pa55"], "every user of this machine may read"),

@@ -49,7 +49,7 @@ def run(home: Path) -> Run:
 def test_a_url_is_refused_where_it_would_be_ignored(run: Run, command: str) -> None:
     done = run("--url", "redis://127.0.0.1:7777/0", "store", command)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--url: holdfast store is about the embedded store of a directory" in done.stderr
+    assert "--url: holdfast store manages the embedded store of a directory" in done.stderr
 
 
 @pytest.mark.full

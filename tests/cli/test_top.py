@@ -104,7 +104,7 @@ def test_a_look_that_takes_long_is_taken_less_often() -> None:
 def test_it_needs_a_terminal(url: str, namespace: str) -> None:
     ended = holdfast(*words(url, namespace))
     assert ended.returncode == 2
-    assert "needs a terminal" in ended.stderr
+    assert "requires a terminal" in ended.stderr
 
 
 def test_a_terminal_that_cannot_move_the_cursor_is_told_what_can(url: str, namespace: str) -> None:

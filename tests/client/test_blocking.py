@@ -93,7 +93,7 @@ def test_a_batch_raises_its_first_refusal_at_its_end(client):
     with pytest.raises(JobExists) as caught:
         put_some()
     assert jids[0] == "mine"
-    assert "1 jobs of this batch" in caught.value.__notes__[0]
+    assert "1 job of this batch" in caught.value.__notes__[0]
     assert client.jobs[jids[1]] is not None
 
 

@@ -22,7 +22,7 @@ BAD = [
     ({"depends": [f"j{n}" for n in range(451)]}, "depends: at most 450"), ({"depends": "j"}, "depends must be a list"),
     ({"jid": "me", "depends": ["you", "me"]}, "cannot wait for itself"), ({"depends": [""]}, "depends must have"),
     ({"backoff": "linear"}, "kind is"), ({"backoff": {"frist": 1}}, "did you mean 'first'"), ({"backoff": -1}, "backoff"),
-    ({"backoff": lambda attempt, error: 1.0}, "function cannot travel"), ({"backoff": float("nan")}, "backoff"),
+    ({"backoff": lambda attempt, error: 1.0}, "function cannot be stored"), ({"backoff": float("nan")}, "backoff"),
     ({"backoff": {"first": 5, "longest": 1}}, "longest"), ({"backoff": {"jitter": 2}}, "jitter"), ({"backoff": [1]}, "backoff"),
     ({"backoff": {"first": "1"}}, "first"), ({"backoff": 10**9}, "backoff"), ({"backoff": True}, "backoff"),
     ({"expires": 0}, "expires"), ({"expires": -1}, "expires"), ({"expires": "soon"}, "expires"), ({"expires": 1e12}, "expires"),

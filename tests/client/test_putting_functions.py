@@ -549,7 +549,7 @@ def test_a_datetime_whose_offset_has_seconds_is_refused(client):
 
     old = datetime(1890, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
     for args in ((old,), (datetime.now(UTC), [old])):
-        with pytest.raises(UsageError, match="has seconds, which JSON cannot write"):
+        with pytest.raises(UsageError, match="has seconds, which JSON cannot represent"):
             at.put(*args)
     at.put(old.astimezone(UTC), [datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))])
 

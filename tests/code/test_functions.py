@@ -137,7 +137,7 @@ def test_results_come_back_as_the_function_says_it_returns():
     assert decorated(day, Told(b'"2024-02-29"')).put().result() == datetime.date(2024, 2, 29)
     assert decorated(nothing, Told(b"null")).put().result() is None
     assert decorated(welcome, Told(None), result_keep=0).put(1).result() is None
-    with pytest.raises(holdfast.JobNotFound, match="no result of it is kept"):
+    with pytest.raises(holdfast.JobNotFound, match="its result is not kept"):
         decorated(welcome, Told(None)).put(1).result()
     with pytest.raises(CodecError, match="welcome"):
         decorated(welcome, Told(b"3")).put(1).result()

@@ -216,7 +216,7 @@ def test_a_filter_has_one_canonical_text(text: str, canonical: str) -> None:
         ("queue: x", 6, "expected a value"),
         ("queue:a,", 8, "expected a value"),
         ("queue~a*", 6, 'leave "*" out'),
-        ("mail*", 4, 'a text is found anywhere, without "*"'),
+        ("mail*", 4, 'a text matches anywhere, without "*"'),
         ("attempts > 3", 9, "expected a field directly before this"),
         ('queue:"mail', 6, "this quotation mark is not closed"),
         ('x "a\\q"', 4, "write \\\\ for a backslash"),
@@ -298,7 +298,7 @@ def test_the_length_of_a_filter_is_limited() -> None:
 )  # fmt: skip
 def test_what_a_filter_looks_for_is_limited(one: str, counts: int) -> None:
     assert parse(" or ".join([one] * (MAX_TEXTS // counts)))
-    with pytest.raises(FilterError, match="more than 128 texts, patterns and terms of data"):
+    with pytest.raises(FilterError, match="more than 128 texts, patterns and data terms"):
         parse(" or ".join([one] * (MAX_TEXTS // counts + 1)))
 
 

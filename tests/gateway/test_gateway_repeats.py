@@ -142,7 +142,7 @@ def test_another_put_under_the_key_of_one_is_refused_and_not_dropped(
     key = {"Idempotency-Key": "same"}
     jid = verbs("put", headers=key, **PUT)
     status, title = verbs.refused("put", headers=key, **{**PUT, **change})
-    assert (status, "needs a key of its own" in title) == (422, True)
+    assert (status, "use a new key" in title) == (422, True)
     assert verbs("put", headers=key, **PUT) == jid
     assert client.queues["q"].counts["waiting"] == 1
 

@@ -193,7 +193,7 @@ def test_a_network_file_system_is_refused(home: Path, kind: str) -> None:
 
 
 def test_a_containers_own_layer_is_warned_about(home: Path) -> None:
-    assert "put a volume there" in paths.judge_file_system(home, "overlay")
+    assert "mount a volume there" in paths.judge_file_system(home, "overlay")
 
 
 @pytest.mark.full

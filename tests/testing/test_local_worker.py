@@ -202,7 +202,7 @@ def test_a_job_that_puts_itself_for_ever_comes_to_an_end(hire):
         return Retry(after=0)
 
     crew(lambda: again.put())
-    with pytest.raises(WorkError, match="50 jobs were performed"):
+    with pytest.raises(WorkError, match="50 jobs were run"):
         crew(lambda: crew.worker.drain())
 
 

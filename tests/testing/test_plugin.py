@@ -250,7 +250,7 @@ def test_a_failing_job_shows_its_own_traceback(said):
 
 def test_a_clock_asked_for_too_late_says_so(said):
     assert "FAILED test_failing.py::test_a_late_wish" in said
-    assert "name holdfast_clock among the arguments" in said
+    assert "add holdfast_clock to the arguments" in said
 
 
 @pytest.mark.full

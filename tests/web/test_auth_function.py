@@ -293,7 +293,7 @@ def test_a_login_url_that_is_none_is_refused(client: Client, wrong: Any) -> None
 
 
 def test_a_login_url_without_a_function_is_refused(client: Client) -> None:
-    with pytest.raises(UsageError, match="login_url: is for auth= that is a function"):
+    with pytest.raises(UsageError, match="login_url: only for an auth= function"):
         create_app(client, login_url=LOGIN)
 
 

@@ -45,7 +45,7 @@ def test_a_histogram_shows_another_day_as_outlines_on_the_same_scale() -> None:
 
 @pytest.mark.full
 def test_a_histogram_of_nothing_says_so() -> None:
-    assert "Nothing was measured" in charts.histogram([])
+    assert "No measurements" in charts.histogram([])
 
 
 def test_durations_beyond_the_scale_are_in_the_last_bar() -> None:

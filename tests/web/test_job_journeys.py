@@ -112,7 +112,7 @@ def of_quiet_workers(client: Client) -> str:
         (failed, "It failed", "Retry"),
         (lost, "its lease ended", "Time out"),
         (of_quiet_workers, "are quiet", "Resume its workers"),
-        (released, "was released from a throttle", "Put it again"),
+        (released, "slot of a throttle was released", "Put it again"),
     ],
 )
 def test_the_page_of_a_job_says_why_it_does_not_run_and_a_button_helps(

@@ -127,8 +127,8 @@ def test_in_the_foreground_it_ends_by_a_signal_within_seconds_although_a_stream_
     [
         (["--bind", "0.0.0.0"], "choose --auth basic, bearer or proxy"),
         (["--bind", "0.0.0.0", "--auth", "none"], "choose --auth basic, bearer or proxy"),
-        (["--auth", "basic"], "needs --users FILE"),
-        (["--auth", "proxy"], "needs --proxy ADDRESS"),
+        (["--auth", "basic"], "requires --users FILE"),
+        (["--auth", "proxy"], "requires --proxy ADDRESS"),
         (["--prefix", "jobs"], "expected a path such as /jobs"),
         (["--auth", "sso"], "is not one of"),
         (["--port", "70000"], "70000"),
@@ -185,7 +185,7 @@ def test_a_folder_of_somebody_else_or_open_to_others_is_refused(tmp_path: Path) 
 
     (tmp_path / "open").mkdir(mode=0o777)
     (tmp_path / "open").chmod(0o777)
-    with pytest.raises(UsageError, match="nobody else may write"):
+    with pytest.raises(UsageError, match="writable by you only"):
         Folder(tmp_path / "open").secret()
     link = tmp_path / "mine"
     link.mkdir(mode=0o700)

@@ -482,8 +482,8 @@ def test_topics_are_served_by_a_command_of_their_own(url: str, namespace: str, t
     [
         ((), "Missing option '--auth'"),
         (("--auth", "token"), "'token' is not one of"),
-        (("--auth", "bearer"), "needs --users FILE"),
-        (("--auth", "none", "--bind", "0.0.0.0"), "other machines could reach it"),
+        (("--auth", "bearer"), "requires --users FILE"),
+        (("--auth", "none", "--bind", "0.0.0.0"), "would give other machines access"),
     ],
 )
 def test_it_is_not_served_without_a_way_to_know_programs(words: tuple[str, ...], sentence: str) -> None:

@@ -185,7 +185,7 @@ def test_programs_of_two_builds_on_one_store_are_warned_once_with_both_versions(
     assert len(lines) == 2
     for line, held, own in ((lines[0], ours, edited), (lines[1], edited, ours)):
         assert (
-            f"another build of the core, holdfast's functions in it: {shown_core(held.version, held.digest)}"
+            f"another build of the core (holdfast's functions in the store): {shown_core(held.version, held.digest)}"
             in line
         )
         assert f"it was replaced by {shown_core(own.version, own.digest)}" in line

@@ -72,7 +72,7 @@ def test_a_call_did_not_happen_when_only_the_look_at_the_store_was_sent():
         (map_reply(JobGet(["j"]), len), "it only reads, so repeating it is safe"),
         (Complete("w", Lease("j", 7)), "repeating it is safe"),
         (Track(True, "j"), "check before you repeat it"),
-        (Pop("w", ("q",)), "popping again is safe: jobs that were leased by a lost reply are leased again"),
+        (Pop("w", ("q",)), "popping again is safe: jobs of a lost reply are handed out again"),
         (PutMany("q", ("j", "K", b"1")), "check before you put them again, unless each has a jid of its own"),
     ],
     ids=lambda value: getattr(value, "verb", "again"),

@@ -197,7 +197,7 @@ def test_a_sentinel_is_refused_at_once(tmp_path):
         said = refused(f"redis://127.0.0.1:{port}", StoreUnsupported)
         assert "leads to a sentinel" in said
         assert "get-master-addr-by-name" in said
-        assert "perhaps to a sentinel" in refused(f"redis://127.0.0.1:{port}/2", StoreUnsupported)
+        assert "if it is a sentinel" in refused(f"redis://127.0.0.1:{port}/2", StoreUnsupported)
 
 
 @pytest.mark.full

@@ -184,7 +184,7 @@ def test_code_that_cannot_be_interrupted_is_shown_as_its_process_dumps_it(site: 
     found = site.client.jobs.stack(jid)
     assert names_of(found.stack) == ["stuck"], found
     assert "sum(range(10**13))" in found.stack
-    assert found.note.startswith("the process is inside code that cannot be interrupted")
+    assert found.note.startswith("the process runs code that cannot be interrupted")
 
 
 @pytest.mark.full
@@ -234,7 +234,7 @@ def test_the_command_and_the_async_client_show_it_too_and_say_clearly_when_there
     assert by_hand is not None
     code, said, problem = stack(by_hand.jid, "--timeout", "0.2")
     assert (code, said, problem.count("\n")) == (1, "", 1)
-    assert "no worker of that name listens" in problem
+    assert "no worker of that name is listening" in problem
     site.open()
 
 

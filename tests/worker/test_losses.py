@@ -207,7 +207,7 @@ def test_workers_live_through_a_store_that_goes_away(shop, pool, tmp_path, names
         assert client.result_of(first, 30) == b"2"
         store.kill()
         until(
-            lambda: "trying again" in worker.said() or "cannot be worked" in worker.said(),
+            lambda: "trying again" in worker.said() or "the store is unavailable" in worker.said(),
             "it was noticed",
             30,
         )

@@ -113,7 +113,7 @@ def test_a_process_in_which_too_many_lost_jobs_go_on_is_replaced_after_the_good_
     good = more.chores.block.put("c", "other-gate")
     began(more, 3)
     more.client.jobs.cancel(lost[1].jid)
-    until(lambda: "is replaced: as many jobs" in worker.said(), "the process is to be replaced")
+    until(lambda: "is replaced: all of its slots" in worker.said(), "the process is to be replaced")
     more.open("other-gate")
     assert good.result(30) == "c"
     assert more.job(good.jid).attempts == 1
