@@ -104,7 +104,7 @@ def test_read_only_pages_have_no_control_that_writes(visit: Visits, client: Clie
         for path in ("", "queues", "queues/mail", "queues/mail?tab=settings", "jobs", f"jobs/{jid}", "failed", "failed/mail-ValueError", "recurring", "recurring/often",
                      "topics", "topics/mail", "workers", "throttles", "throttles/api", "tracked", "config", "config?tab=patterns", "operations", "audit"):  # fmt: skip
             go(page, base + path)
-            expect(page.locator(".ribbon")).to_contain_text("Read only")
+            expect(page.locator(".ribbon")).to_contain_text("Read-only")
             assert (
                 page.locator(
                     "form[method=post] :is(button, input:not([type=hidden]), textarea, select)"

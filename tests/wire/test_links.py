@@ -252,7 +252,7 @@ def test_wrong_credentials_are_said_at_once():
                 client.queues["q"].put("K")
             client.close()
         client = Client(f"{store.tcp_url.replace('://', '://:secret@')}/99", deadline=5.0)
-        with pytest.raises(StoreUnsupported, match="no database"):
+        with pytest.raises(StoreUnsupported, match="does not have that database"):
             client.queues["q"].put("K")
         client.close()
         client = Client(store.tcp_url.replace("://", "://:secret@"))

@@ -122,7 +122,7 @@ def run(*answers, **settings):
 def test_a_script_whose_answer_was_lost_is_not_run_again():
     link, ask = run(CUT)
     with pytest.raises(
-        ConnectionLost, match=r"script: no reply .* only try \(cut off\); it may have happened; check before"
+        ConnectionLost, match=r"script: no reply .* in 1 try \(cut off\); it may have happened; check before"
     ) as raised:
         ask()
     assert raised.value.may_have_happened
