@@ -201,7 +201,9 @@ def check_namespace(name: str) -> str:
     if not _NAMESPACE.fullmatch(name):
         raise UsageError(f"namespace {name!r} must be one word without blanks, colons and braces")
     if name == "ql":
-        raise UsageError("namespace 'ql' belongs to reqless clients, and this release does not support it yet")
+        raise UsageError(
+            "namespace 'ql' belongs to reqless clients, and this release does not support it yet"
+        )
     return name
 
 

@@ -65,9 +65,7 @@ def test_of_a_single_file_a_worker_is_killed_too_and_what_is_kept_is_named(tmp_p
     lines = dict(line.split(maxsplit=1) for line in ended.stdout.splitlines() if line[:1].isalpha())
     assert lines["lost"] == "1 job with the killed worker, 1 returned; 1 step ran twice"
     assert lines["speed"].startswith("0 files/s in ")
-    assert lines["rate"].endswith(
-        "with --pool process --workers 2: two at a time, each waiting for the disk"
-    )
+    assert lines["rate"].endswith("with --pool process --workers 2: two at a time, each waiting for the disk")
     assert "jobs/s that do nothing, with --pool thread --workers 2: twenty at a time" in ended.stdout
     kept = re.fullmatch(
         r"kept: (\S+) and the namespace demo of the store in (\S+); to look at it: (.*)", lines["data"]

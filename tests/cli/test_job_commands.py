@@ -119,8 +119,7 @@ def test_show_has_everything_about_a_job(client: Client, place: tuple[str, ...])
     assert (found["facts"]["state"], found["attempts"][0]["outcome"]) == ("failed", "failed")
     assert found["facts"]["failure"]["group"] == "mail-ValueError"
     assert (
-        "waits for\njid\tstate\tqueue\tjob\nfirst\twaiting"
-        in holdfast("jobs", "show", after, *place).stdout
+        "waits for\njid\tstate\tqueue\tjob\nfirst\twaiting" in holdfast("jobs", "show", after, *place).stdout
     )
     assert (
         f"is waited for by\njid\tstate\tqueue\tjob\n{after}"

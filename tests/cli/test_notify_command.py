@@ -373,7 +373,9 @@ def test_an_outage_of_the_store_is_printed_and_survived(
         store.kill()
         printed = read_until(told.stderr, "the store is unavailable", "failure groups cannot be read")
         store.restart()
-        printed += read_until(told.stderr, "the subscription is active again", "failure groups can be read again")
+        printed += read_until(
+            told.stderr, "the subscription is active again", "failure groups can be read again"
+        )
         client.track(client.queues["q"].put("k.K", jid="a"))
         assert line_of(told.stdout) == "a is being tracked\n"
         _, err = ended(told)

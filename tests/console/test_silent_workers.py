@@ -39,7 +39,9 @@ def test_a_queue_whose_only_worker_is_silent_has_none(
     assert (found.workers, found.slots, found.busy, found.silent) == (0, 0, 0, 1)
     [finding] = [one for one in found.attention if one.kind == "no-worker"]
     assert finding.severity == "urgent"
-    assert "no worker takes jobs from this queue; worker crew has been silent for 70 s, since " in finding.text
+    assert (
+        "no worker takes jobs from this queue; worker crew has been silent for 70 s, since " in finding.text
+    )
     shown = {words: holdfast(*words, *place).stdout for words in (
         ("stats",), ("queues", "show", "mail"), ("workers", "list"), ("doctor",), ("workers", "show", "crew"),
     )}  # fmt: skip

@@ -103,9 +103,7 @@ def test_what_is_barred_is_said_to_be_unknown(console: Console, store: ScratchSt
         direct.execute_command("ACL", "SETUSER", "default", "-info")
         found = console.overview()
         [one] = [one for one in found.attention if one.kind == "store-unknown"]
-        assert (
-            "memory and persistence of the store cannot be checked: the user of this URL lacks" in one.text
-        )
+        assert "memory and persistence of the store cannot be checked: the user of this URL lacks" in one.text
         assert not found.store.is_known
         assert [one.samples for one in console.metrics() if one.name == "holdfast_store_full"] == [{}]
 

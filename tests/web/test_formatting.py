@@ -100,6 +100,9 @@ def test_a_diff_sets_lines_side_by_side() -> None:
 
 
 def test_numbers_in_a_sentence_have_thin_spaces_and_names_stay_as_they_are() -> None:
-    assert thousands("12,345 of 1,234,567 jobs (1,000).") == "12\u202f345 of 1\u202f234\u202f567 jobs (1\u202f000)."
+    assert (
+        thousands("12,345 of 1,234,567 jobs (1,000).")
+        == "12\u202f345 of 1\u202f234\u202f567 jobs (1\u202f000)."
+    )
     for text in ("priority:1,200", "queue a1,234", "jids 1, 234", "1,23 and 12,3456"):
         assert thousands(text) == text

@@ -60,10 +60,14 @@ def test_a_child_says_where_it_is_and_works_on(shop, forking_pool):
     [child] = worker.children()
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         os.kill(child, number)
-        until(lambda: f"signal {number.name}: stack of process {child}" in worker.said(), "its stack is logged")  # noqa: B023
+        until(
+            lambda: f"signal {number.name}: stack of process {child}" in worker.said(), "its stack is logged"
+        )  # noqa: B023
     if forking_pool != "fork":
         # Not where the process waits: where its job is.
-        until(lambda: worker.said().count(f"stack of job {handle.jid}:") == 2, "the stack of the job is logged")
+        until(
+            lambda: worker.said().count(f"stack of job {handle.jid}:") == 2, "the stack of the job is logged"
+        )
         assert "in wait_for" in worker.said()
     shop.open()
     assert handle.result(30) == "a"

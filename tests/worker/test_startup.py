@@ -31,7 +31,10 @@ class Around:
     ("flags", "cause"),
     [
         (("--import", "broken"), "NameError: name 'no_such_name' is not defined"),
-        (("--import", "no_such_module"), "No module named 'no_such_module'. Start the worker in its directory"),
+        (
+            ("--import", "no_such_module"),
+            "No module named 'no_such_module'. Start the worker in its directory",
+        ),
         (("--setup", "hooks:hook"), "RuntimeError: no database"),
         (("--setup", "broken:hook"), "NameError: name 'no_such_name' is not defined"),
         (("--setup", "hooks:nothing"), "module:callable"),

@@ -183,6 +183,8 @@ def test_data_of_a_class_job_that_json_would_change_are_refused_at_the_put(shop,
 def test_a_result_that_json_would_change_fails_its_job_with_the_reason(shop, values):
     shop.start("thread")
     for job in (values.old, values.odd_time, values.order, values.nothing):
-        with pytest.raises(JobFailed, match=r"has seconds, which JSON cannot represent|cannot express") as caught:
+        with pytest.raises(
+            JobFailed, match=r"has seconds, which JSON cannot represent|cannot express"
+        ) as caught:
             job.put().result(30)
         assert caught.value.group == "q-UnserializableResult"

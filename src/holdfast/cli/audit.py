@@ -36,7 +36,9 @@ _PAUSE: Final = 1.0
 @click.option(
     "--before", default="", metavar="ID", help="Show lines before the one with this id, which --json prints."
 )
-@click.option("--who", default="*", metavar="PATTERN", help="Show lines of these users only; * matches any text.")
+@click.option(
+    "--who", default="*", metavar="PATTERN", help="Show lines of these users only; * matches any text."
+)
 @click.option("--follow", "-f", is_flag=True, help="Print new lines as they are written, until Ctrl-C.")
 @store_options
 @json_option

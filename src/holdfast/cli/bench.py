@@ -349,7 +349,9 @@ class DropBench:
             if not left:
                 return
             if monotonic() - last > PATIENCE:
-                raise StoreUnavailable(f"no job ended for {PATIENCE:.0f} s; {counted(left, 'job is', 'jobs are')} left")
+                raise StoreUnavailable(
+                    f"no job ended for {PATIENCE:.0f} s; {counted(left, 'job is', 'jobs are')} left"
+                )
         raise HoldfastError(f"a worker's thread ended: {self._broken[0]}") from self._broken[0]
 
     def _findings(self, put: float, worked: float, cpu: float) -> Findings:

@@ -81,7 +81,8 @@ def show_dry_run(spec: Spec, found: DryRun, err: bool = False) -> None:
             echo(f"{name}: {', '.join(shown)}{', …' if len(counts) > _SHOWN else ''}")
     if applies := APPLIES.get(spec.action):
         echo_wrapped(
-            f"Only jobs that are {either(applies)} can be {DONE[spec.action]}; others are not changed.", err=err
+            f"Only jobs that are {either(applies)} can be {DONE[spec.action]}; others are not changed.",
+            err=err,
         )
     if not err and found.examples:
         listing = Listing(("jid", "state", "queue", "klass"))
@@ -240,7 +241,9 @@ def quoted(name: str) -> str:
 
 _OPTIONS: Final = (
     click.argument("jids", metavar="[JID]…", nargs=-1),
-    click.option("--filter", metavar="FILTER", help="Change all jobs that this filter matches, after a dry run."),
+    click.option(
+        "--filter", metavar="FILTER", help="Change all jobs that this filter matches, after a dry run."
+    ),
     click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing."),
     click.option(
         "--rate",

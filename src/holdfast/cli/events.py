@@ -191,7 +191,9 @@ _RENEWED: Final = WATCHED_FOR / 3
     metavar="NAME",
     help="Show events of this queue and its jobs only; * matches any text; may be repeated [default: all].",
 )
-@click.option("--jid", "jids", multiple=True, help="Show events of this job only; may be repeated [default: all].")
+@click.option(
+    "--jid", "jids", multiple=True, help="Show events of this job only; may be repeated [default: all]."
+)
 @click.option("--tracked", is_flag=True, help="Show events of tracked jobs only [default: off].")
 @click.option("-f", "--follow", is_flag=True, help="Follow until INT; the default without --count and --for.")
 @click.option("-n", "--count", type=click.IntRange(1), help="End after this number of lines.")

@@ -136,7 +136,9 @@ def show(group: str, full: bool, place: StorePlace, as_json: bool) -> None:
 
 def _print_group(found: FailureDetail, now: int, full: bool) -> None:
     group = found.group
-    echo_text(cut_line(f"{group.name}: {counted(group.count, 'failed job')}, {group.trend[-1]:,} in this hour"))
+    echo_text(
+        cut_line(f"{group.name}: {counted(group.count, 'failed job')}, {group.trend[-1]:,} in this hour")
+    )
     echo_text(f"first {moment(group.first_ms, now)}")
     echo_text(f"last  {moment(group.last_ms, now)}")
     click.echo("\nmessages")
@@ -169,7 +171,10 @@ def _print_group(found: FailureDetail, now: int, full: bool) -> None:
 @click.option("--all", "is_all", is_flag=True, help="Retry the jobs of all groups.")
 @click.option("--count", type=click.IntRange(1, 10_000), metavar="N", help="Retry only the N newest.")
 @click.option(
-    "--rate", type=FiniteRange(0.0, 1_000_000, min_open=True), metavar="N", help="Change at most N jobs a second."
+    "--rate",
+    type=FiniteRange(0.0, 1_000_000, min_open=True),
+    metavar="N",
+    help="Change at most N jobs a second.",
 )
 @click.option(
     "--probe", is_flag=True, help="Retry one job, wait for its end, and ask whether to retry the others."
@@ -257,7 +262,10 @@ def _probe(console: Console, filter: str, timeout: float, yes: bool) -> bool:
 @failed.command()
 @click.argument("group", shell_complete=names_of("groups"))
 @click.option(
-    "--rate", type=FiniteRange(0.0, 1_000_000, min_open=True), metavar="N", help="Change at most N jobs a second."
+    "--rate",
+    type=FiniteRange(0.0, 1_000_000, min_open=True),
+    metavar="N",
+    help="Change at most N jobs a second.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 @yes_option
@@ -276,7 +284,9 @@ def cancel(group: str, rate: float | None, dry_run: bool, yes: bool, place: Stor
 @examples("holdfast failed mute mail-ValueError", "holdfast failed mute mail-ValueError --for 2h")
 @failed.command()
 @click.argument("group", shell_complete=names_of("groups"))
-@click.option("--for", "seconds", type=length, metavar="LENGTH", help="Duration, such as 2h [default: until it grows].")
+@click.option(
+    "--for", "seconds", type=length, metavar="LENGTH", help="Duration, such as 2h [default: until it grows]."
+)
 @store_options
 @json_option
 def mute(group: str, seconds: float | None, place: StorePlace, as_json: bool) -> None:

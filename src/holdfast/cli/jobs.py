@@ -306,7 +306,9 @@ def untrack(chosen: Chosen) -> int:
 @click.option(
     "--priority", type=click.IntRange(*limits(Priority)), metavar="N", help="Priority; higher runs first."
 )
-@click.option("--retries", type=click.IntRange(0, 1000), metavar="N", help="Number of failed runs that are repeated.")
+@click.option(
+    "--retries", type=click.IntRange(0, 1000), metavar="N", help="Number of failed runs that are repeated."
+)
 @click.option(
     "--delay", type=FiniteRange(0, 3_162_240_000), metavar="SECONDS", help="Delay the start by this time."
 )

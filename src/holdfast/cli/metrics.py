@@ -162,9 +162,7 @@ def _registry(scraper: Scraper) -> Any:
 @click.option(
     "--port", type=click.IntRange(1, 65535), default=7172, show_default=True, help="Port to listen on."
 )
-@click.option(
-    "--otel", is_flag=True, help="Also register the figures with OpenTelemetry's meter provider."
-)
+@click.option("--otel", is_flag=True, help="Also register the figures with OpenTelemetry's meter provider.")
 @_MOST
 @store_options
 def serve(host: str, port: int, otel: bool, most: int, place: StorePlace) -> None:

@@ -37,7 +37,12 @@ def operations() -> None:
 @examples("holdfast operations list", "holdfast operations --watch")
 @operations.command("list")
 @click.option(
-    "--limit", type=click.IntRange(1, 64), default=25, show_default=True, metavar="N", help="Number of operations."
+    "--limit",
+    type=click.IntRange(1, 64),
+    default=25,
+    show_default=True,
+    metavar="N",
+    help="Number of operations.",
 )
 @watch_option
 @store_options
@@ -62,9 +67,7 @@ def list_operations(limit: int, watch: float | None, place: StorePlace, as_json:
 
 def _print(rows: Sequence[Operation], now: int) -> None:
     if not rows and sys.stdout.isatty():
-        click.echo(
-            "There are no operations. Commands with --filter start one:\n  holdfast jobs retry --help"
-        )
+        click.echo("There are no operations. Commands with --filter start one:\n  holdfast jobs retry --help")
     listing = Listing(_COLUMNS, ("operation",), least=12, drops=_COLUMNS[4:])
     listing.add(
         [

@@ -51,9 +51,7 @@ from holdfast.text import one_line, printable_json
     help="Queue to put the job into.",
 )
 @put_flags(*OPTIONS)
-@click.option(
-    "--many", is_flag=True, help="Put a job for each line of standard input, each as for --data."
-)
+@click.option("--many", is_flag=True, help="Put a job for each line of standard input, each as for --data.")
 @click.option("--wait", "waits", is_flag=True, help="Wait for the end of the job, and print its result.")
 @click.option(
     "--wait-timeout",

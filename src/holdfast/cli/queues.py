@@ -425,7 +425,11 @@ def _workers(found: QueueDetail, now: int) -> str:
 @click.argument("names", metavar="NAME…", nargs=-1, required=True, shell_complete=names_of("queues"))
 @click.option("--why", default="", help="Reason, shown in lists.")
 @click.option(
-    "--for", "seconds", type=length, metavar="LENGTH", help="Resume automatically after this time, such as 2h."
+    "--for",
+    "seconds",
+    type=length,
+    metavar="LENGTH",
+    help="Resume automatically after this time, such as 2h.",
 )
 @store_options
 @json_option

@@ -83,7 +83,9 @@ def settings(command: str | None, config: Path | None, only_set: bool, as_json: 
             }
         )
         return
-    print_list(Row._fields, [row for _, row in rows], whole=("setting",), empty="All settings have their defaults.")
+    print_list(
+        Row._fields, [row for _, row in rows], whole=("setting",), empty="All settings have their defaults."
+    )
 
 
 def _rows(words: str, program: ProgramCommand, config: Path | None) -> list[Row]:

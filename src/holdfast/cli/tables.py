@@ -58,7 +58,9 @@ class Listing:
         given = list(rows)
         if self._is_terminal and not given:
             return
-        cells = [[self._text(cell, name) for cell, name in zip(row, self._columns, strict=True)] for row in given]
+        cells = [
+            [self._text(cell, name) for cell, name in zip(row, self._columns, strict=True)] for row in given
+        ]
         if not self._widths:
             self._measure(given, cells)
             head = list(self._columns)

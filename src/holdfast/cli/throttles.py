@@ -139,7 +139,11 @@ def _since(rows: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
 @ID
 @click.argument("maximum", type=click.IntRange(0, 1_000_000))
 @click.option(
-    "--for", "seconds", type=length, metavar="LENGTH", help="Time after which the limit ends, such as 2h [default: never]."
+    "--for",
+    "seconds",
+    type=length,
+    metavar="LENGTH",
+    help="Time after which the limit ends, such as 2h [default: never].",
 )
 @store_options
 @json_option

@@ -30,9 +30,7 @@ def fill(client: Client, seed: int | None = None) -> None:
     client.queues["reports"].recur("Reports.nightly", {}, 3600)
     client.queues["webhooks"].pause()
     for number in range(12):
-        client.topics["greetings"].put(
-            f"greeting-{number}", f"Welcome! {number}", delay=30.0 * (number + 1)
-        )
+        client.topics["greetings"].put(f"greeting-{number}", f"Welcome! {number}", delay=30.0 * (number + 1))
 
 
 def _work(client: Client, name: str, dice: random.Random) -> None:

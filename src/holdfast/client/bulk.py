@@ -48,7 +48,9 @@ class Batch:
     def check(self) -> None:
         """Raise the first refusal, if there is one; `refused` has all of them by jid."""
         for error in self.refused.values():
-            error.add_note(f"{counted(len(self.refused), 'job of this batch was', 'jobs of this batch were')} not put; the others were")
+            error.add_note(
+                f"{counted(len(self.refused), 'job of this batch was', 'jobs of this batch were')} not put; the others were"
+            )
             raise error
 
 
@@ -128,6 +130,8 @@ class QueueBulk:
         for step in steps_of(self._client.settings, self.name, jobs, options):
             note_results(step, (yield put_together(self._client, step)), jids, refused)
         if refused:
-            refused[0].add_note(f"{len(refused):,} of {counted(len(jids), 'job')} {'was' if len(refused) == 1 else 'were'} not put; the others were")
+            refused[0].add_note(
+                f"{len(refused):,} of {counted(len(jids), 'job')} {'was' if len(refused) == 1 else 'were'} not put; the others were"
+            )
             raise refused[0]
         return jids

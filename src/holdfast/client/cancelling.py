@@ -42,7 +42,9 @@ def cancel_jobs(
             yield from _cancel_in_order(ask, leaves_first(jids, children), who, cancelled)
         except DependencyRefused as refused:
             if not dependents or not left:
-                refused.add_note(f"{counted(sum(cancelled.values()), 'job was', 'jobs were')} cancelled before that")
+                refused.add_note(
+                    f"{counted(sum(cancelled.values()), 'job was', 'jobs were')} cancelled before that"
+                )
                 raise
         else:
             break

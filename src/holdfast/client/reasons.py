@@ -177,7 +177,9 @@ def _unknown(facts: Facts) -> Check | None:
     now = facts["now"]
     shown = {"first": first, "count": count, "when": when, "worker": worker, "error": error}
     shown["unknown_for"] = window
-    text = f"Worker {worker} tried it {span(now - when)} ago, but does not have its code: {shown_line(error)}."
+    text = (
+        f"Worker {worker} tried it {span(now - when)} ago, but does not have its code: {shown_line(error)}."
+    )
     text += f" It waits for a worker that has it, and fails in {span(first + window - now)} if there is none."
     fix = f"holdfast worker -q {as_argument(facts['queue'])}{_flags(facts)} --path DIR"
     return Check("unknown", "blocks", text, shown, fix)
@@ -283,9 +285,7 @@ def _workers(facts: Facts) -> Check | None:
         text = f"No worker takes jobs of queue {queue}: {whose} frozen, gone, or cannot reach the store; {silence(silent, now)}."
         return Check("workers", "blocks", text, shown, start)
     if facts["pattern_workers"] and "patterned" not in facts:  # an older core
-        text = (
-            f"No worker names queue {queue}; {counted(facts['pattern_workers'], 'worker has', 'workers have')} patterns that may match it."
-        )
+        text = f"No worker names queue {queue}; {counted(facts['pattern_workers'], 'worker has', 'workers have')} patterns that may match it."
         return Check("workers", "note", text, shown)
     verdict: Verdict = "note" if facts["running"] else "blocks"
     return Check("workers", verdict, f"No worker is known for queue {queue}.", shown, start)

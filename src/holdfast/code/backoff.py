@@ -44,7 +44,9 @@ def code_backoff(backoff: Backoff | BackoffData | None) -> Backoff | str:
 def backoff_words(backoff: object) -> str:
     """Return a backoff that is data as the core writes it, `kind:first:longest:jitter`. Raises UsageError."""
     if callable(backoff):
-        raise UsageError("backoff: a function cannot be stored with a job; give it to @client.job, or give numbers")
+        raise UsageError(
+            "backoff: a function cannot be stored with a job; give it to @client.job, or give numbers"
+        )
     kind, first, longest, jitter = _checked(backoff)
     return f"{kind}:{round(first * 1000)}:{round(longest * 1000)}:{round(jitter * 100)}"
 

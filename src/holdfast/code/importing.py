@@ -117,7 +117,9 @@ class FileWatch:
             modified = Path(self.file).stat().st_mtime_ns
         except OSError as error:
             if not self._is_warned:
-                log.warning("%s cannot be read, so the code that was loaded stays in use: %s", self.file, error)
+                log.warning(
+                    "%s cannot be read, so the code that was loaded stays in use: %s", self.file, error
+                )
             self._is_warned = True
             return 0
         self._is_warned = False

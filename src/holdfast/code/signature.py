@@ -137,7 +137,9 @@ class Arguments:
             self._inspect()
         given, known, rest = len(args), self._positional, self._rest
         if given > len(known) and rest is None:
-            raise UsageError(f"{self._title} takes at most {counted(len(known), 'argument')} by position, not {given}")
+            raise UsageError(
+                f"{self._title} takes at most {counted(len(known), 'argument')} by position, not {given}"
+            )
         named = [(self._parameter(name, given), value) for name, value in kwargs.items()] if kwargs else []
         for place, name in self._required:
             if place >= given and name not in kwargs:
@@ -161,9 +163,7 @@ class Arguments:
     def _missing(self, given: int, kwargs: Mapping[str, object]) -> UsageError:
         names = [repr(name) for place, name in self._required if place >= given and name not in kwargs]
         what = "arguments" if len(names) > 1 else "argument"
-        return UsageError(
-            f"{self._title} requires the {what} {', '.join(names)}, missing from the call"
-        )
+        return UsageError(f"{self._title} requires the {what} {', '.join(names)}, missing from the call")
 
     def _written(self, limit: int, parameter: _Parameter, value: object) -> bytes:
         kind = type(value)

@@ -119,7 +119,9 @@ def steps_of(code: NamedCode, lines: IO[bytes]) -> Iterator[list[Line]]:
                 yield step
                 done, step, size = done + len(step), [], 0
     except UsageError as error:
-        raise UsageError(f"{error}; {counted(done, 'job')} of the lines before {'was' if done == 1 else 'were'} put") from None
+        raise UsageError(
+            f"{error}; {counted(done, 'job')} of the lines before {'was' if done == 1 else 'were'} put"
+        ) from None
     if step:
         yield step
 

@@ -111,7 +111,9 @@ class _Starter:
             raise StoreUnavailable(f"the store in {self.directory} did not start: {record.why}")
         if self.launched >= _LAUNCHES:
             output = files.tail(self.directory / files.WARDEN_LOG)
-            raise StoreUnavailable(f"the warden of {self.directory} ended as soon as it had started: {output}")
+            raise StoreUnavailable(
+                f"the warden of {self.directory} ended as soon as it had started: {output}"
+            )
         warning = paths.check_file_system(self.directory)
         if warning and not self.launched:
             log.warning(warning)

@@ -93,7 +93,9 @@ class _Wanted:
         self.klass = self.entry.name if self.entry else name or klass_name(job)
         self.args, self.kwargs = args, kwargs
         if self.entry is None and len(args) > 1:
-            raise UsageError(f"{self.klass} is not a function job: expected one value as its data, not {len(args)} arguments")
+            raise UsageError(
+                f"{self.klass} is not a function job: expected one value as its data, not {len(args)} arguments"
+            )
         self._call: dict[str, object] | None = None
         if self.entry is not None and (args or kwargs):
             self._call = _call(self.entry, bytes(self.entry.arguments.write(args, kwargs)))

@@ -106,9 +106,7 @@ class Steps:
         """Drain inside a put, which may itself be inside a job."""
         depth = _depth.get()
         if depth == MAX_NESTED:
-            raise UsageError(
-                f"jobs put jobs, nested {MAX_NESTED} deep: use drain() without inline"
-            )
+            raise UsageError(f"jobs put jobs, nested {MAX_NESTED} deep: use drain() without inline")
         before = _depth.set(depth + 1)
         try:
             return (yield from self.drain(raises))
@@ -153,9 +151,7 @@ class Steps:
                 return
             found.append(performed)
             if len(found) >= self._max_jobs:
-                raise WorkError(
-                    f"{self._max_jobs} jobs were run, and more are ready: does a job put itself?"
-                )
+                raise WorkError(f"{self._max_jobs} jobs were run, and more are ready: does a job put itself?")
 
     def _take(self) -> Performing[Taken | None]:
         """Take a job. If none is ready, note when the next one is due and return None.

@@ -101,9 +101,7 @@ def _site(namespaces: Namespaces, options: Options) -> Site:
 
 
 async def _is_off(scope: Scope, receive: Receive, send: Send) -> None:
-    sentence = (
-        f"Not found: {one_line(place_of(scope))[:200]}. This part of holdfast is not served here."
-    )
+    sentence = f"Not found: {one_line(place_of(scope))[:200]}. This part of holdfast is not served here."
     await problem(scope, 404, sentence, message=sentence)(scope, receive, send)
 
 

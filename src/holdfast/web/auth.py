@@ -149,7 +149,9 @@ class TokenLink:
 
     def refused(self, request: HTTPConnection) -> Response:
         """Return 401, and where to get a link."""
-        sentence = "This login link has been used, has expired, or is missing. holdfast web -S prints a new one."
+        sentence = (
+            "This login link has been used, has expired, or is missing. holdfast web -S prints a new one."
+        )
         if wants_json(request.scope):
             return refusal(request.scope, 401, sentence)
         return front_page(request.scope, 401, "Not logged in", sentence)
@@ -245,7 +247,9 @@ class Tokens:
             return _too_many(request)
         if wants_json(request.scope):
             was_sent = "authorization" in request.headers
-            sentence = "This token is not valid, or has expired." if was_sent else "A bearer token is required."
+            sentence = (
+                "This token is not valid, or has expired." if was_sent else "A bearer token is required."
+            )
             response = refusal(request.scope, 401, sentence)
             response.headers["WWW-Authenticate"] = 'Bearer realm="holdfast"'
             return response

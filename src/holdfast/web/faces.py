@@ -160,7 +160,9 @@ class Faces:
         if ctx.user.role not in RANKS or ctx.user.is_limited:
             sentence = f"{ctx.user.name!r:.100} is limited to some queues or topics, and pages show all of them: use the gateway or the topic endpoints."
             raise HTTPException(403, sentence)
-        raise HTTPException(403, f"This requires the role {role}; {ctx.user.name!r:.100} has the role {ctx.user.role}.")
+        raise HTTPException(
+            403, f"This requires the role {role}; {ctx.user.name!r:.100} has the role {ctx.user.role}."
+        )
 
     # Pages and their twins.
 

@@ -134,9 +134,7 @@ def refused_by(
     """Return the response to a request that goes no further, None for one that does. `most`: bytes that its body may have."""
     take_forwarded(options, scope, headers)
     if options.hosts and host_of(headers) not in options.hosts:
-        return refusal(
-            scope, 403, f"This application is not served at the host {host_of(headers)!r:.100}."
-        )
+        return refusal(scope, 403, f"This application is not served at the host {host_of(headers)!r:.100}.")
     if len(scope.get("query_string", b"")) > _MOST_QUERY:
         return refusal(scope, 414, f"The query of the URL is longer than {_MOST_QUERY} characters.")
     size = headers.get("content-length") or "0"  # WSGI may have it empty
@@ -150,7 +148,9 @@ def refused_by(
     is_for_programs = part in ("gateway", "topics") or part not in options.parts  # nothing is there
     is_read = is_foreign_read(options, scope["method"], headers)
     if is_read or is_cross_site(scope["method"], scope["scheme"], headers, is_for_programs):
-        return refusal(scope, 403, "This request came from a page of another site, or does not name its site.")
+        return refusal(
+            scope, 403, "This request came from a page of another site, or does not name its site."
+        )
     return None
 
 

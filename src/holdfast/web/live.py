@@ -258,7 +258,9 @@ class Hub:
                     else:
                         self._publish({}, {message["data"]})
         except HoldfastError as error:
-            logger.warning("changes cannot be followed, so pages update only when their numbers change: %s", error)
+            logger.warning(
+                "changes cannot be followed, so pages update only when their numbers change: %s", error
+            )
         finally:
             await cancelled(renewing)
 

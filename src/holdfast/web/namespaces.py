@@ -37,9 +37,7 @@ class Namespaces:
         """
         name = named or (user.namespaces[0] if user.namespaces else self._name)
         if name not in (user.namespaces or self._allowed):
-            raise NamespaceNotAllowed(
-                f"The namespace {name!r:.100} is not open to {user.name!r:.100}."
-            )
+            raise NamespaceNotAllowed(f"The namespace {name!r:.100} is not open to {user.name!r:.100}.")
         found = self._clients.get(name)
         if found is None:  # there are as many as users and options name
             options: Any = {**self._options, "namespace": name}

@@ -70,7 +70,9 @@ def meet(shard: Shard, timer: RetryTimer, pause: float = 0.0) -> Plan[CoreInfo]:
     replies = yield from send_until_done(first, timer, pause, is_new=shard.info is None)
     for reply in replies:
         if isinstance(reply, ErrorReply) and reply.code in ("NOAUTH", "WRONGPASS"):
-            raise StoreUnsupported(f"the store refused the credentials: {reply.text}; put the right ones into the URL")
+            raise StoreUnsupported(
+                f"the store refused the credentials: {reply.text}; put the right ones into the URL"
+            )
     check_store(facts_of(replies[:3]), settings)
     if settings.durability == "fsync":
         check_flush(replies[4], settings)
@@ -123,9 +125,7 @@ def _with_core(shard: Shard, timer: RetryTimer, reply: Reply) -> Plan[CoreInfo]:
             raise _refused(reply, shard.root, makes=makes)
         makes = True
         [reply] = yield from send_until_done([_make(shard)], timer, is_new=shard.info is None)
-    raise CoreMismatch(
-        "the store's core keeps changing: clients of different builds replace it in turn"
-    )
+    raise CoreMismatch("the store's core keeps changing: clients of different builds replace it in turn")
 
 
 def _say_replaced(version: str, digest: str) -> None:
@@ -146,7 +146,9 @@ def _say_replaced(version: str, digest: str) -> None:
 
 def _load(shard: Shard, timer: RetryTimer, pause: float = 0.0) -> Plan[None]:
     if not shard.settings.load_core:
-        raise CoreMismatch(f"the store does not have this client's core, and load_core is off: load it with {_LOAD}")
+        raise CoreMismatch(
+            f"the store does not have this client's core, and load_core is off: load it with {_LOAD}"
+        )
     load: list[Call] = [("FUNCTION", "LOAD", "REPLACE", _library().text)]
     [reply] = yield from send_until_done(load, timer, pause, is_new=shard.info is None)
     if isinstance(reply, ErrorReply):

@@ -178,9 +178,7 @@ def full_after_resend(error: HoldfastError, verb: str, advice: str) -> StoreFull
 def temporary_error(reply: ErrorReply) -> HoldfastError:
     """Return the exception for a temporary error that did not end in time."""
     if reply.code == "OOM":
-        return StoreFull(
-            "the store's memory is full; let workers drain it, or raise maxmemory", "OOM"
-        )
+        return StoreFull("the store's memory is full; let workers drain it, or raise maxmemory", "OOM")
     if reply.code in _NO_WRITES:
         return StoreUnavailable(
             f"the store refuses writes ({reply.sentence}); nothing was applied", may_have_happened=False

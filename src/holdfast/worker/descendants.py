@@ -227,9 +227,7 @@ def end_all(pids: Iterable[int]) -> None:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
             if not is_ours and command:
                 name = printable(command.replace(b"\0", b" ").decode(errors="replace").strip()[:100])
-                log.info(
-                    "process %d (%s) is left running: a job started it in its own session", pid, name
-                )
+                log.info("process %d (%s) is left running: a job started it in its own session", pid, name)
             elif is_ours and _TRACKER not in command:
                 os.kill(pid, signal.SIGKILL)
         except OSError:

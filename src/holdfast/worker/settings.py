@@ -50,7 +50,9 @@ def check_queues(queues: Sequence[str]) -> None:
     if len(set(queues)) < len(queues):
         raise UsageError("a queue is named twice")
     if all(queue.startswith("!") for queue in queues):
-        raise UsageError("a worker needs at least one queue to include: patterns that begin with ! only exclude queues")
+        raise UsageError(
+            "a worker needs at least one queue to include: patterns that begin with ! only exclude queues"
+        )
 
 
 def check_choice(what: str, given: str, choices: tuple[str, ...]) -> None:
@@ -73,7 +75,9 @@ def check_modules(modules: Iterable[str]) -> None:
     """Check that `imports` has names of modules, and not of files or of objects in modules."""
     for module in modules:
         if Path(module).is_file() or module.endswith(".py"):
-            raise UsageError(f"imports: expected a module name such as {Path(module).stem}, got the file {module}")
+            raise UsageError(
+                f"imports: expected a module name such as {Path(module).stem}, got the file {module}"
+            )
         name, colon, _ = module.partition(":")
         if colon:
             raise UsageError(

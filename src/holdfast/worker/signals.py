@@ -233,7 +233,9 @@ class DeferredTermination:
 
 def log_stack(number: int, frame: FrameType | None) -> None:
     """Log the stack of the main thread, and of each job that runs elsewhere in this process."""
-    log.warning("signal %s: stack of process %d:\n%s", signal.Signals(number).name, os.getpid(), stack_of(frame))
+    log.warning(
+        "signal %s: stack of process %d:\n%s", signal.Signals(number).name, os.getpid(), stack_of(frame)
+    )
     for jid, stack in stacks_of_jobs().items():
         log.warning("stack of job %s:\n%s", jid, stack)
 

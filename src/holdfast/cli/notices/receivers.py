@@ -400,7 +400,9 @@ _OPTIONS: Final = (
         "--desktop", is_flag=True, help="Show notices on the desktop with notify-send [default: off]."
     ),
     click.option(
-        "--stdout", is_flag=True, help="Print notices to standard output too [default: only if there is no other receiver]."
+        "--stdout",
+        is_flag=True,
+        help="Print notices to standard output too [default: only if there is no other receiver].",
     ),
     click.option(
         "--limit",

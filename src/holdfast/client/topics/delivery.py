@@ -55,9 +55,7 @@ def bridge_of(
         raise UsageError("a subscription needs a handler, or to_queue and klass")
     for name in _FIXED:
         if name in options:
-            raise UsageError(
-                f"{name} cannot be given: each job has the id of its message, and is put once"
-            )
+            raise UsageError(f"{name} cannot be given: each job has the id of its message, and is put once")
     bridge = Bridge(check_name("to_queue", to_queue), klass, dict(options))
     # Refuse now what cannot be put. The options of a class depend on the data, so they are not checked.
     make_put(client.settings, bridge.queue, _name(klass), NOTHING, bridge.options, is_trial=True)

@@ -113,7 +113,9 @@ class Push:
             raise UsageError("push: expected at least one web hook")
         for topic in topics:
             if topics.count(topic) > 1:
-                raise UsageError(f'topic "{topic}" has two web hooks; expected one, because each message is delivered to one place')
+                raise UsageError(
+                    f'topic "{topic}" has two web hooks; expected one, because each message is delivered to one place'
+                )
         self.counts = PushCounts()
         self._client, self._webhooks = client, tuple(webhooks)
         self._ending = asyncio.Event()

@@ -105,9 +105,7 @@ def _put(ask: Planner, topic: str, page: Sequence[tuple[bytes, int, bytes | None
         if found is not None and found.body == text(body):
             gone.add(id)
         else:
-            log.warning(
-                "message %s of the older topic %s was not moved: another one has its id", name, topic
-            )
+            log.warning("message %s of the older topic %s was not moved: another one has its id", name, topic)
     return gone
 
 

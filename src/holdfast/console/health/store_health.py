@@ -157,7 +157,8 @@ def _memory(facts: StoreFacts, found: StoreMemory, flags: str) -> Attention:
     ]
     if found.shares:
         details.insert(
-            0, f"estimated from {counted(found.looked, 'job')}, the jobs of this namespace take {_whole(found)}:"
+            0,
+            f"estimated from {counted(found.looked, 'job')}, the jobs of this namespace take {_whole(found)}:",
         )
     raised = 2 * (found.limit or found.used) // 1_000_000 + 1
     raise_it = f"redis-cli CONFIG SET maxmemory {raised}mb"

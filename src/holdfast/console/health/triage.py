@@ -91,7 +91,9 @@ def _backlogs(facts: NamespaceFacts, served: set[str]) -> Iterator[Attention]:
         age = facts.now - _oldest(one)
         is_full = one.limit and one.running >= one.limit
         if one.waiting and not one.paused and age > _MINUTE and one.name in served and not is_full:
-            text = f"the next job has waited for {span(age)}; {one.waiting:,} waiting, {one.running:,} running"
+            text = (
+                f"the next job has waited for {span(age)}; {one.waiting:,} waiting, {one.running:,} running"
+            )
             command = f"holdfast queues show{facts.flags} {argument(one.name)}"
             yield Attention("warning", "waiting-long", one.name, text, command, jobs=one.waiting)
 
@@ -248,9 +250,7 @@ def _full_throttle(ask: Planner, facts: NamespaceFacts, name: str, one: Throttle
     pairs = zip(page.names, jobs, strict=True)
     gone = [jid for jid, job in pairs if job is None or job.state in ("complete", "failed")]
     if gone:
-        text = (
-            f"jobs that do not run hold {len(gone):,} of its {one.maximum:,} slots, such as {one_line(gone[0])}"
-        )
+        text = f"jobs that do not run hold {len(gone):,} of its {one.maximum:,} slots, such as {one_line(gone[0])}"
         command = f"holdfast throttles release{facts.flags} {argument(name, *gone[:_RELEASED])}"
         return Attention("urgent", "throttle-left", name, text, command, jobs=one.pending)
     text = f"{one.used:,} of {one.maximum:,} slots are taken, and {counted(one.pending, 'job waits', 'jobs wait')} for one"

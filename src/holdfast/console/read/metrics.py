@@ -181,7 +181,11 @@ def _of_store(found: StoreMemory) -> Iterator[Metric]:
     for name, meaning, value in (
         ("holdfast_store_memory_bytes", "Memory used by the store.", found.used),
         ("holdfast_store_memory_limit_bytes", "maxmemory of the store; 0: no limit.", found.limit),
-        ("holdfast_store_full", "1 if the store refuses puts because its memory is full.", int(found.is_full)),
+        (
+            "holdfast_store_full",
+            "1 if the store refuses puts because its memory is full.",
+            int(found.is_full),
+        ),
     ):
         yield Metric(name, meaning, "gauge", (), {(): value} if found.is_known else {})
 

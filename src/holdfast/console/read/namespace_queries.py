@@ -127,7 +127,11 @@ _SETTINGS: Final[Mapping[str, tuple[str, str, str]]] = {
     "jobs-history-count": ("50000", "jobs", "maximum number of completed jobs kept"),
     "max-job-history": ("100", "lines", "maximum number of history entries of a job; 0: no limit"),
     "max-pop-retry": ("1", "jobs", "kept for older programs; no effect"),
-    "max-worker-age": ("86400", "seconds", "time without a heartbeat after which a worker is removed from lists"),
+    "max-worker-age": (
+        "86400",
+        "seconds",
+        "time without a heartbeat after which a worker is removed from lists",
+    ),
     "application": ("holdfast", "", "name shown in notices and pages"),
     "unknown-for": (
         "600",

@@ -122,7 +122,9 @@ def snoozed(
     Raises UsageError, UnknownName if there is nothing of that kind; failure groups can be muted before they need attention.
     """
     if about not in KINDS and about not in {one.noun for one in KINDS.values()}:
-        raise UsageError(f"about: expected one of {', '.join(KINDS)}, or the subject of a finding, got {about!r:.80}")
+        raise UsageError(
+            f"about: expected one of {', '.join(KINDS)}, or the subject of a finding, got {about!r:.80}"
+        )
     until = now_ms + check_milliseconds("seconds", seconds) if seconds else 0
     made = Snooze(about=about, subject=subject, who=who, since_ms=now_ms, until_ms=until)
     groups = (yield from all_failure_groups(ask)) if about == GROUP and subject else []

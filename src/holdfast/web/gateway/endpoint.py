@@ -259,7 +259,9 @@ class Gateway:
             raise Problem(403, "forbidden", "This application is read-only.")
         if not all(user.may_call(function) for function in verb.functions):
             name = one_line(user.name)[:100]
-            raise Problem(403, "forbidden", f"{name!r} has the role {user.role}, which may not call {verb.name}.")
+            raise Problem(
+                403, "forbidden", f"{name!r} has the role {user.role}, which may not call {verb.name}."
+            )
 
     def limit_waits(self, most: int) -> None:
         """Let fewer requests wait at once than there may be otherwise."""

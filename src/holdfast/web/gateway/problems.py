@@ -63,9 +63,7 @@ def response_to(scope: Scope, error: Exception) -> Response:
         return _response(scope, error.status, error.kind, error.sentence, error.headers)
     if not isinstance(error, HoldfastError):
         logger.exception("request %s failed", scope.get("holdfast.request"), exc_info=error)
-        return _response(
-            scope, 500, "error", "Internal error; see the log of the application.", {}
-        )
+        return _response(scope, 500, "error", "Internal error; see the log of the application.", {})
     status, kind = _kind_of(error)
     code = error.code if isinstance(error, Refused) else ""
     if code in _BAD:

@@ -246,9 +246,7 @@ async def mute(ctx: Context, body: Named) -> Done:
 async def unmute(ctx: Context, body: Named) -> Done:
     """Let the overview show failure groups again."""
     names = [name for name in body.name if await ctx.console.unsnooze(GROUP, name)]
-    text = (
-        f"{name_or_count('Group', names)} unmuted." if names else "Nothing to change: not muted."
-    )
+    text = f"{name_or_count('Group', names)} unmuted." if names else "Nothing to change: not muted."
     return Done(text=text, changed=len(names), keys=("failed",))
 
 
@@ -338,7 +336,11 @@ ACTIONS: Final = (
         noun="failed", verb="mute", body=Named, run=mute, summary="Hide failure groups from the overview."
     ),
     ActionRoute(
-        noun="failed", verb="unmute", body=Named, run=unmute, summary="Show failure groups on the overview again."
+        noun="failed",
+        verb="unmute",
+        body=Named,
+        run=unmute,
+        summary="Show failure groups on the overview again.",
     ),
     ActionRoute(
         noun="failed", verb="probe", body=Group, run=probe, summary="Retry the newest job of a failure group."

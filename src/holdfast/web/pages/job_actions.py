@@ -220,7 +220,11 @@ async def _with_waiters(ctx: Context, action: Action, question: Question, jids: 
     others = "the job that waits" if found and found.count == 1 else many
     return msgspec.structs.replace(
         question,
-        details=(*question.details, "Jobs that others wait for are left unchanged, unless you include those.", undo),
+        details=(
+            *question.details,
+            "Jobs that others wait for are left unchanged, unless you include those.",
+            undo,
+        ),
         choices=((f"{named(action).capitalize()} {others} for them too", "dependents"),),
         examples=ctx.site.mask.within(found.first) if found else question.examples,
         listed=f"{count} other {'job waits' if found.count == 1 else 'jobs wait'} for them" if found else "",

@@ -238,9 +238,7 @@ VIEWS: Final = (
     ),
 )
 ACTIONS: Final = (
-    ActionRoute(
-        noun="attention", verb="snooze", body=Snooze, run=snooze, summary="Snooze findings."
-    ),
+    ActionRoute(noun="attention", verb="snooze", body=Snooze, run=snooze, summary="Snooze findings."),
     ActionRoute(
         noun="attention", verb="unsnooze", body=Findings, run=unsnooze, summary="Show snoozed findings again."
     ),

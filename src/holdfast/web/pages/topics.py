@@ -189,6 +189,10 @@ ACTIONS: Final = (
         summary="Change when queued messages are ready.",
     ),
     ActionRoute(
-        noun="topics", verb="give-back", body=Delayed, run=give_back, summary="End reservations; the messages are queued again."
+        noun="topics",
+        verb="give-back",
+        body=Delayed,
+        run=give_back,
+        summary="End reservations; the messages are queued again.",
     ),
 )

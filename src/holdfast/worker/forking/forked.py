@@ -77,7 +77,9 @@ class Forking:
     ) -> "ForkedJob":
         """Begin to perform a job, which may take until `ends`, on the monotonic clock; else as `perform`."""
         if facts.losses >= DANGEROUS:
-            log.warning("job %s lost its lease %d times; it runs in a separate process", facts.jid, facts.losses)
+            log.warning(
+                "job %s lost its lease %d times; it runs in a separate process", facts.jid, facts.losses
+            )
         self._look_for(facts)
         ours, theirs = os.pipe()
         assignment = Assignment(

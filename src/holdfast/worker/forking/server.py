@@ -76,7 +76,9 @@ class ForkServer:
             except OSError as error:
                 ours.close()
                 log.warning(
-                    "job %s is forked from a process with threads, because the fork server is gone (%s)", facts.jid, error
+                    "job %s is forked from a process with threads, because the fork server is gone (%s)",
+                    facts.jid,
+                    error,
                 )
                 return self._forking.start(facts, ends)
         return ServedJob(ours, facts, ends)

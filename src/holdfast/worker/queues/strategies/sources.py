@@ -86,7 +86,9 @@ class Background:
             self._found = list(self._source)
         except Exception as error:
             if not self._failed:
-                log.exception("the queues cannot be looked up, trying again every %g s: %s", self._delay, error)
+                log.exception(
+                    "the queues cannot be looked up, trying again every %g s: %s", self._delay, error
+                )
             self._failed = True
         else:
             self._failed = False
