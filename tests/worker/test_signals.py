@@ -61,8 +61,9 @@ def test_a_child_says_where_it_is_and_works_on(shop, forking_pool):
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         os.kill(child, number)
         until(
-            lambda: f"signal {number.name}: stack of process {child}" in worker.said(), "its stack is logged"
-        )  # noqa: B023
+            lambda: f"signal {number.name}: stack of process {child}" in worker.said(),  # noqa: B023
+            "its stack is logged",
+        )
     if forking_pool != "fork":
         # Not where the process waits: where its job is.
         until(
