@@ -59,7 +59,9 @@ def recurring() -> None:
 @watch_option
 @store_options
 @json_option
-def list_recurring(pattern: str, part: OptionPart, watch: float | None, place: StorePlace, as_json: bool) -> None:
+def list_recurring(
+    pattern: str, part: OptionPart, watch: float | None, place: StorePlace, as_json: bool
+) -> None:
     """List recurring jobs by queue, next due first.
 
     * in QUEUE matches any text. `put` is the number of jobs put so far. JSON: `recurring`, `next` (for --after, "" at the end) and

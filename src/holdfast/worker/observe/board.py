@@ -273,7 +273,9 @@ class Asking:
     def _begin(self, asked: StoreMessage, processes: Mapping[str, int], now: float) -> None:
         self._pid = processes.get(asked.worker, 0)
         if not self._pid:
-            self._send(asked, StackReply(asked.worker, problem=f"{asked.worker} has no process at the moment"))
+            self._send(
+                asked, StackReply(asked.worker, problem=f"{asked.worker} has no process at the moment")
+            )
             return
         stack = stack_of_job(asked.jid) if self._pid == os.getpid() else None
         if stack:  # of a thread of this process, which needs no signal
@@ -297,7 +299,9 @@ class Asking:
             return StackReply(asked.worker, self._pid, "\n\n".join(stacks)[-MOST_TEXT:], STUCK)
         if reply is None and now < self._until + LONGEST_WAIT - PATIENCE:
             return None
-        return StackReply(asked.worker, self._pid, problem=f"process {self._pid} is not running it at the moment")
+        return StackReply(
+            asked.worker, self._pid, problem=f"process {self._pid} is not running it at the moment"
+        )
 
     def _send(self, asked: StoreMessage, answer: StackReply) -> None:
         work = partial(run, WorkerAnswer(asked.question, msgspec.json.encode(answer)))
