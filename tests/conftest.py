@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -31,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    selection.in_shard()  # a shard that cannot be is an error before anything is collected
     cache = getattr(config, "cache", None)
     set_hypothesis_home_dir(cache.mkdir("hypothesis") if cache else None)
     if selection.EVERYDAY and hypothesis.core.global_force_seed is None:
@@ -49,6 +51,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the test files of other shards."""
+    is_test = collection_path.match("test_*.py")
+    return True if selection.SHARD and is_test and collection_path not in selection.in_shard() else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(
     collector: pytest.Collector, name: str, obj: object
@@ -58,11 +66,13 @@ def pytest_pycollect_makeitem(
     return [] if is_test and selection.is_full(collector, obj) else None
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
-    yield
-    if selection.EVERYDAY and metafunc._calls:
-        selection.keep_members(metafunc)
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the members of families that do not run every day."""
+    if selection.EVERYDAY:
+        kept, left_out = selection.divided(items)
+        items[:] = kept
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(autouse=True)

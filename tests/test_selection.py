@@ -1,8 +1,11 @@
 """What `make test` runs of the tests: the same every day."""
 
+import os
+import re
+import shutil
 import subprocess
 import sys
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import pytest
@@ -74,11 +77,62 @@ def test_plain(): pass
 )
 def test_marks_leave_tests_to_the_whole_run(which: str, count: list[str] | int, tmp_path: Path) -> None:
     (tmp_path / "test_story.py").write_text(STORY)
-    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-c", str(TESTS.parent / "pyproject.toml"), "-o", "addopts=-p no:django",
-         str(tmp_path)],
-        cwd=tmp_path, env={"PATH": "", "HOLDFAST_TESTS": which, "PYTHONPATH": str(TESTS)}, capture_output=True, text=True, timeout=60,
+    found = [name.partition("::")[2] for name in collected(tmp_path, HOLDFAST_TESTS=which)]
+    assert (found if isinstance(count, list) else len(found)) == count
+
+
+def collected(folder: Path, **given: str) -> list[str]:
+    """Return the ids of the tests in a folder that a run would have, under our `conftest.py`."""
+    for name in ("conftest.py", "selection.py"):
+        shutil.copy(TESTS / name, folder)
+    done = collect(folder, given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
+def collect(folder: Path, given: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    settings = ["-c", str(TESTS.parent / "pyproject.toml"), "-o", "addopts=-p no:django"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", *settings, str(folder)],
+        cwd=folder, env={"PATH": "", "PYTHONPATH": str(folder), **given}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
-    found = [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
-    assert (found if isinstance(count, list) else len(found)) == count, done.stdout + done.stderr
+
+
+def test_three_shards_together_have_each_test_exactly_once(tmp_path: Path) -> None:
+    for at in range(8):
+        folder = tmp_path / ("deep" if at % 2 else "")
+        folder.mkdir(exist_ok=True)
+        (folder / f"test_{at}.py").write_text(f"def test_{at}(): pass\ndef test_more(): pass\n")
+    shards = [collected(tmp_path, HOLDFAST_SHARD=f"{number}/3") for number in (1, 2, 3)]
+    assert sorted(chain(*shards)) == sorted(collected(tmp_path))
+    assert [len(shard) for shard in shards] == [6, 6, 4]
+
+
+@pytest.mark.full
+def test_three_shards_together_have_each_test_of_holdfast_exactly_once() -> None:
+    def found(shard: str) -> list[str]:
+        done = collect(TESTS, {"HOLDFAST_SHARD": shard, "PATH": os.environ["PATH"]})
+        assert done.returncode == 0, done.stdout + done.stderr
+        return [line for line in done.stdout.splitlines() if "::" in line]
+
+    shards = [found(f"{number}/3") for number in (1, 2, 3)]
+    assert sorted(chain(*shards)) == sorted(found(""))
+    assert min(map(len, shards)) > 1000
+
+
+@pytest.mark.parametrize("shard", ["4/3", "0/3", "1", "a/b", "1/0", "-1/3"])
+def test_a_shard_that_cannot_be_is_refused(shard: str, tmp_path: Path) -> None:
+    with pytest.raises(pytest.UsageError, match="expected a number and a count such as 1/3, got"):
+        selection.shard_of([], shard)
+    for name in ("conftest.py", "selection.py"):
+        shutil.copy(TESTS / name, tmp_path)
+    done = collect(tmp_path, {"HOLDFAST_SHARD": shard})
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"got {shard!r}" in done.stderr
+
+
+def test_what_a_run_is_is_decided_without_private_names_of_pytest() -> None:
+    """A release of pytest may change them without a word."""
+    private = re.compile(r"\b_pytest\b|\b(?:config|session|item|node|metafunc|request|collector|pyfuncitem|call)\._[a-z]")
+    paths = [*TESTS.rglob("conftest.py"), TESTS / "selection.py"]
+    assert {path.name: found for path in paths if (found := private.findall(path.read_text()))} == {}
