@@ -11,6 +11,9 @@ READY  := $(VENV)/.ready
 DIR    ?=
 ARGS   ?=
 TOGETHER ?= 4
+# A part of `make test-all`, such as 1/3, and the tag that `make dist` checks the packages for.
+SHARD  ?=
+TAG    ?=
 
 # Stores of these tasks live here, never in the user's own directory, and never at a URL or in a namespace from the environment.
 unexport HOLDFAST_URL REDIS_URL HOLDFAST_NAMESPACE
@@ -23,7 +26,7 @@ INSTALL = $(PYTHON) -m pip --python $(BIN)/python install --quiet --constraint c
 LOUD = printf '\033[1;31m%s\033[0m\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all mutants check format-check fmt lint lua-lint types rules core bench bench-web docs clean
+.PHONY: help setup demo test test-all coverage mutants check format-check fmt lint lua-lint types rules core bench bench-web docs dist clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -47,8 +50,15 @@ demo: $(USABLE) ## run jobs over real files and kill a worker halfway (DIR=… f
 test: $(READY) ## run the tests of every day, TOGETHER=4 at a time (ARGS=… for pytest)
 	HOLDFAST_TESTS=everyday $(BIN)/pytest -n $(TOGETHER) --dist worksteal $(ARGS)
 
-test-all: $(READY) ## run all tests
-	$(BIN)/pytest -n $(TOGETHER) --dist worksteal $(ARGS)
+test-all: $(READY) ## run all tests (SHARD=1/3: the first of three parts)
+	HOLDFAST_SHARD=$(SHARD) $(BIN)/pytest -n $(TOGETHER) --dist worksteal $(ARGS)
+
+coverage: $(READY) ## report which branches the tests of every day cover (.coverage/html has the lines)
+	rm -rf .coverage && mkdir .coverage
+	-HOLDFAST_TESTS=everyday $(BIN)/coverage run -m pytest -n $(TOGETHER) --dist worksteal $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage html --quiet
+	$(BIN)/coverage report
 
 mutants: $(READY) ## change the code in small ways, and count what the tests find (ARGS='--most 20'; goes on where it ended)
 	$(BIN)/python tests/mutants.py $(ARGS)
@@ -93,8 +103,13 @@ docs: $(READY) ## write the reference pages, and the bounds and the layout of th
 	$(BIN)/python -c 'from holdfast.bounds import in_lua; print(in_lua(), end="")' > src/holdfast/core/lua/base/bounds.lua
 	$(BIN)/python -c 'from holdfast.models.layout import in_lua; print(in_lua(), end="")' > src/holdfast/core/lua/base/layout.lua
 
+dist: $(READY) ## build wheel and sdist into dist/, and check what is in them (TAG=v1.2.3: for this release)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python tests/architecture/distribution.py dist $(TAG)
+
 clean: ## end the stores of these tasks and remove everything they made
 	-@for store in .holdfast/*/; do \
 		test ! -e "$$store/lock" || $(BIN)/holdfast store stop --dir "$$store"; done
-	rm -rf .holdfast .ci-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .holdfast .ci-venv .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	find src tests $(wildcard benchmarks docs/examples) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -37,6 +37,7 @@ def checkout(tmp_path: Path) -> Path:
         (["demo", "DIR=my files"], "demo", ["demo", "my files"]),
         (["bench", "ARGS=put"], "bench", ["-m", "benchmarks", "put"]),
         (["test"], "store", ["-n", "4", "--dist", "worksteal"]),
+        (["test-all", "SHARD=2/3"], "store", ["-n", "4", "--dist", "worksteal"]),
     ],
 )
 def test_a_task_runs_its_program_with_a_store_in_the_checkout(
@@ -48,6 +49,21 @@ def test_a_task_runs_its_program_with_a_store_in_the_checkout(
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split("|")[:-1] == [f"{checkout}/.holdfast/{store}", *words]
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "value"),
+    [(["test"], "TESTS", "everyday"), (["test-all"], "TESTS", ""), (["test-all", "SHARD=2/3"], "SHARD", "2/3"), (["test-all"], "SHARD", "")],
+)
+def test_a_run_of_tests_is_named_in_the_environment(
+    checkout: Path, task: list[str], name: str, value: str
+) -> None:
+    (checkout / ".venv" / "bin" / "pytest").write_text(f'#!/bin/sh\nprintf %s "$HOLDFAST_{name}"\n')
+    clean = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        ["make", "--silent", *task], cwd=checkout, env=clean, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, value, "")
 
 
 WEB, DEV = ".[web]", ".[dev]"
