@@ -75,9 +75,7 @@ def shard_of(files: Sequence[Path], shard: str) -> list[Path]:
     parts = re.fullmatch(r"(\d+)/(\d+)", shard)
     number, count = (int(parts[1]), int(parts[2])) if parts else (0, 0)
     if not 1 <= number <= count:
-        raise pytest.UsageError(
-            f"HOLDFAST_SHARD: expected a number and a count such as 1/3, got {shard!r}"
-        )
+        raise pytest.UsageError(f"HOLDFAST_SHARD: expected a number and a count such as 1/3, got {shard!r}")
     return sorted(files)[number - 1 :: count]
 
 

@@ -51,7 +51,9 @@ def faults_of_sdist(path: Path, version: str) -> list[str]:
     tops = {name.partition("/")[0] for name in names}
     faults = [f"{path.name}: {name} is missing" for name in IN_AN_SDIST if name not in tops]
     faults += [
-        f"{path.name}: src/{name} is missing" for name in sorted(package_files()) if f"src/{name}" not in names
+        f"{path.name}: src/{name} is missing"
+        for name in sorted(package_files())
+        if f"src/{name}" not in names
     ]
     return faults
 
@@ -60,8 +62,12 @@ def faults_of_tag(tag: str, version: str, released: bool) -> list[str]:
     """Return what keeps this checkout from being the release of a tag."""
     faults = [] if tag == f"v{version}" else [f"the tag is {tag}, and src/holdfast/release.py has {version}"]
     if not released:
-        faults.append("src/holdfast/release.py: expected CORE_VERSION = VERSION; a core `.dev` is replaced by others")
-    if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text(), re.M):
+        faults.append(
+            "src/holdfast/release.py: expected CORE_VERSION = VERSION; a core `.dev` is replaced by others"
+        )
+    if not re.search(
+        rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text(), re.M
+    ):
         faults.append(f"CHANGELOG.md: expected `## {version} (<date>)`")
     return faults
 

@@ -103,7 +103,12 @@ def imported(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize(
     ("folder", "group"),
-    [("tests", "dev-test"), ("benchmarks", "dev-bench"), ("docs/generators", "dev-docs"), ("src", "dev-lint")],
+    [
+        ("tests", "dev-test"),
+        ("benchmarks", "dev-bench"),
+        ("docs/generators", "dev-docs"),
+        ("src", "dev-lint"),
+    ],
 )
 def test_a_group_has_what_its_files_import(folder: str, group: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -53,7 +53,12 @@ def test_a_task_runs_its_program_with_a_store_in_the_checkout(
 
 @pytest.mark.parametrize(
     ("task", "name", "value"),
-    [(["test"], "TESTS", "everyday"), (["test-all"], "TESTS", ""), (["test-all", "SHARD=2/3"], "SHARD", "2/3"), (["test-all"], "SHARD", "")],
+    [
+        (["test"], "TESTS", "everyday"),
+        (["test-all"], "TESTS", ""),
+        (["test-all", "SHARD=2/3"], "SHARD", "2/3"),
+        (["test-all"], "SHARD", ""),
+    ],
 )
 def test_a_run_of_tests_is_named_in_the_environment(
     checkout: Path, task: list[str], name: str, value: str
