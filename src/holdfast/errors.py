@@ -67,6 +67,10 @@ class JobExists(Refused):
     """A job with this jid exists already, with other content."""
 
 
+class NotUnique(Refused):
+    """Another job holds the unique key of this one. The message has its jid."""
+
+
 class WrongState(Refused):
     """The job is in a state that does not allow this call."""
 
@@ -256,6 +260,7 @@ class JobTimedOutError(PerformTimeout):
 _CLASSES: Final[dict[str, type[Refused]]] = {
     "HF_JOB_NOT_FOUND": JobNotFound,
     "HF_JOB_EXISTS": JobExists,
+    "HF_NOT_UNIQUE": NotUnique,
     "HF_WRONG_STATE": WrongState,
     "HF_LEASE_LOST": LeaseLost,
     "HF_QUEUE_FULL": QueueFull,
@@ -271,6 +276,7 @@ _CLASSES: Final[dict[str, type[Refused]]] = {
 _BARE: Final = {
     "HF_JOB_NOT_FOUND": "job {} does not exist",
     "HF_JOB_EXISTS": "there is a job {} already",
+    "HF_NOT_UNIQUE": "another job holds the unique key of this one: {}",
     "HF_OPERATION_NOT_FOUND": "operation {} does not exist",
 }
 """The messages of refusals that consist of a name only."""

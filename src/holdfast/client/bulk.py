@@ -107,7 +107,8 @@ def note_results(
         if isinstance(command, PutMany):
             jids += cast("Any", command).jobs[::3]
         else:
-            jids.append(command.jid)
+            # Of a put that met the job which holds its unique key, the result is the jid of that.
+            jids.append(result if isinstance(result, str) else command.jid)
         each = cast("list[object]", result) if isinstance(result, list) else [result]
         refused += [one for one in each if isinstance(one, HoldfastError)]
 

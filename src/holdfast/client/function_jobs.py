@@ -305,6 +305,8 @@ class AnyFunctionJob(Generic[P, C, R]):
         queue, options = self.put_options()
         if isinstance(options.get("jid"), str):
             options["jid"] = NotedJid(options["jid"])
+        if self.registered.unique:
+            options.setdefault("unique_key", self.registered.key_of(bytes(data)))
         return self.app.queues[queue].put(self.stored_name, data, **options)
 
     def _put_many(self, calls: Iterable[object]) -> Any:
@@ -313,8 +315,14 @@ class AnyFunctionJob(Generic[P, C, R]):
             raise UsageError("put_many: one jid cannot name many jobs")
         name = self.stored_name
         # All are checked and encoded before the first is sent.
-        pairs = [(name, data) for data in data_of_all(self.registered, calls, self.app.settings.max_data)]
+        data = data_of_all(self.registered, calls, self.app.settings.max_data)
+        pairs: list[object] = [(name, one) for one in data]
+        if self.registered.unique and "unique_key" not in options:
+            pairs = [self._unique_item(*cast("Any", pair)) for pair in pairs]
         return self.app.queues[queue].put_many(pairs, **options)
+
+    def _unique_item(self, name: str, data: Raw) -> dict[str, object]:
+        return {"klass": name, "data": data, "unique_key": self.registered.key_of(bytes(data))}
 
     def _in(self, delay: object) -> Self:
         return self.options(delay=check_seconds("delay", delay))

@@ -38,6 +38,7 @@ _VALUES: Final = {
 _EXTRA: Final = frozenset(ExtraOptions.__struct_fields__)
 _ITEM: Final = ("klass", "data", *OPTIONS)
 _EMPTY: Final = b"{}"
+_OF_KEYS: Final = ("unique_for", "on_conflict", "debounce_max_ms")
 _OF_RECURRING: Final = ("interval", "offset", "backlog")
 _BUDGETS: Final = frozenset(("retries", "max_losses"))
 
@@ -59,6 +60,12 @@ def extra_options(values: Mapping[str, Any], jid: str) -> ExtraOptions | None:
         return None
     if jid in given.get("depends", ()):
         raise UsageError(f"depends: {jid} cannot wait for itself")
+    if not given.get("unique_key"):
+        for name in _OF_KEYS:
+            if name in given:
+                raise UsageError(f"{name.removesuffix('_ms')} needs a unique_key")
+    if "debounce_max_ms" in given and given.get("on_conflict") != "replace":
+        raise UsageError("debounce_max needs on_conflict='replace'")
     if 0 < given.get("expires_ms", 0) <= values.get("delay_ms", 0):
         raise UsageError("expires must be later than delay: the job could never start")
     return ExtraOptions(**given)

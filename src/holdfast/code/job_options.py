@@ -1,17 +1,18 @@
 """Options of function jobs: their names, and those that are sent with each put."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
 from holdfast.code.backoff import Backoff, BackoffData
-from holdfast.code.put_options import OPTIONS, AnyPutOptions, CommonOptions, KeptOptions
+from holdfast.code.put_options import OPTIONS, AnyPutOptions, CommonOptions, KeptOptions, UniqueOptions
+from holdfast.code.unique import Unique
 from holdfast.errors import UsageError
 from holdfast.settings import DEFAULT_LOSSES, Duration, unknown_option
 
 RESULT_KEEP: Final = 3600.0
 
 
-class JobOptions(CommonOptions, KeptOptions, total=False):
+class JobOptions(CommonOptions, KeptOptions, UniqueOptions, total=False):
     """Options of a function job. `queue` (`default`); `name`, its stored name; `retries` and `backoff` for when it
     fails, that is, raises or exceeds its `timeout` (None: it fails at once); `max_losses` (3), how often it may be lost,
     because its process died or its lease expired (0: it runs at most once); `priority`; `tags` and `throttles`, lists of
@@ -20,7 +21,12 @@ class JobOptions(CommonOptions, KeptOptions, total=False):
     function, which may catch it. With `strict_results`, a result that is not of the type that the function declares fails
     the job in `<queue>-WrongResult`, without a retry; without it, that is logged once for each function, and the job completes.
 
-    All but `soft_timeout`, `strict_results` and a `backoff` that is a function are sent with each put.
+    With `unique` one job of the same call at a time may stand: True for all arguments, names of some, or a function of them that returns
+    a text. `unique_for` is "end" (the default), "start", or seconds; `on_conflict` "keep" (the default: the handle is of the job
+    that stands), "raise" (NotUnique), "replace" (a job that has not started gets the new arguments and options) or "cancel" (that job, for the new one).
+    `debounce=5` replaces and starts 5 seconds after the last put, at most `debounce_max` after the first.
+
+    All but `soft_timeout`, `strict_results`, `unique` and a `backoff` that is a function are sent with each put.
     """
 
     queue: str
@@ -29,6 +35,8 @@ class JobOptions(CommonOptions, KeptOptions, total=False):
     backoff: Backoff | BackoffData | None
     soft_timeout: Duration | None
     strict_results: bool
+    unique: Unique
+    debounce: Duration | None
 
 
 class PutChanges(AnyPutOptions, total=False):
@@ -92,11 +100,26 @@ def check_known(options: JobOptions) -> None:
             raise unknown("@app.job", option, tuple(JobOptions.__annotations__))
 
 
+def _of_debounce(options: JobOptions) -> Mapping[str, Any]:
+    """Return the options with those that `debounce` stands for. Raises UsageError for what does not fit."""
+    if not options.get("unique"):
+        for name in ("debounce", *UniqueOptions.__annotations__):
+            if options.get(name) is not None:
+                raise UsageError(f"{name} needs unique=True, or the names of arguments")
+    debounce = options.get("debounce")
+    if debounce is None:
+        return cast("Mapping[str, Any]", options)
+    if options.get("delay") is not None or options.get("on_conflict") not in (None, "replace"):
+        raise UsageError("debounce is a delay with on_conflict='replace': leave both of them out")
+    return {**options, "delay": debounce, "on_conflict": "replace"}
+
+
 def travelling(options: JobOptions) -> dict[str, Any]:
     """Return the options that each put sends: those that differ from the defaults, and always the budgets. Raises UsageError."""
     given: dict[str, Any] = {}
+    chosen = _of_debounce(options)
     for name, option in OPTIONS.items():
-        value: Any = options.get(name)
+        value: Any = chosen.get(name)
         if (
             value is None or name == "retries" or callable(value)
         ):  # a backoff that is called stays in the worker

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict
 
 from holdfast.bounds import Losses, ParentJids, Priority, Retries, TagNames, ThrottleNames, limits, most
 from holdfast.code.backoff import BackoffData, backoff_words
+from holdfast.errors import UsageError
 from holdfast.settings import (
     SHORTEST,
     Duration,
@@ -62,6 +63,23 @@ def _length(name: str, value: object) -> int:
 
 def _words(_: str, value: object) -> str:
     return backoff_words(value)
+
+
+def _unique_for(name: str, value: object) -> str:
+    if value in ("end", "start"):
+        return str(value)
+    if isinstance(value, str):
+        raise UsageError(f"{name}: expected 'end', 'start' or seconds, got {value!r:.80}")
+    return str(check_milliseconds(name, value, SHORTEST))
+
+
+_CONFLICTS: Final = ("keep", "raise", "replace", "cancel")
+
+
+def _conflict(name: str, value: object) -> str:
+    if value not in _CONFLICTS:
+        raise UsageError(f"{name}: expected one of {', '.join(_CONFLICTS)}, got {value!r:.80}")
+    return str(value)
 
 
 class CommonOptions(TypedDict, total=False):
@@ -166,7 +184,45 @@ class MoreOptions(KeptOptions, total=False):
     ]
 
 
-class AnyPutOptions(MoreOptions, CommonOptions, total=False):
+class UniqueOptions(TypedDict, total=False):
+    """What becomes of a put whose unique key another job holds."""
+
+    unique_for: Annotated[
+        Literal["end", "start"] | Duration | None,
+        Option(
+            "unique_for",
+            "text",
+            _unique_for,
+            "Unique for",
+            "How long the job holds its key: until its end, its start, or for some seconds [default: end].",
+            recurring=False,
+        ),
+    ]
+    on_conflict: Annotated[
+        Literal["keep", "raise", "replace", "cancel"] | None,
+        Option(
+            "on_conflict",
+            "text",
+            _conflict,
+            "On conflict",
+            "What becomes of the job that holds the key: keep it, raise, replace it, or cancel it [default: keep].",
+            recurring=False,
+        ),
+    ]
+    debounce_max: Annotated[
+        Duration | None,
+        Option(
+            "debounce_max_ms",
+            "seconds",
+            _length,
+            "Latest start",
+            "Start the job at most that many seconds after its first put, however often it is replaced.",
+            recurring=False,
+        ),
+    ]
+
+
+class AnyPutOptions(MoreOptions, CommonOptions, UniqueOptions, total=False):
     """Options of any put but its retries, which a function job declares."""
 
     jid: Annotated[
@@ -177,6 +233,17 @@ class AnyPutOptions(MoreOptions, CommonOptions, total=False):
             check_name,
             "Jid",
             "Jid of the job; an existing job with it is replaced [default: a new one].",
+        ),
+    ]
+    unique_key: Annotated[
+        str | None,
+        Option(
+            "unique_key",
+            "text",
+            check_name,
+            "Unique key",
+            "Key under which one job of its kind at a time may stand [default: none].",
+            recurring=False,
         ),
     ]
     depends: Annotated[

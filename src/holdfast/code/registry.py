@@ -16,6 +16,7 @@ from holdfast.code.backoff import Backoff, code_backoff
 from holdfast.code.job_options import RESULT_KEEP, JobOptions, travelling
 from holdfast.code.naming import klass_name
 from holdfast.code.signature import Arguments, ResultType
+from holdfast.code.unique import Unique, checked_unique, unique_key
 from holdfast.errors import UsageError
 from holdfast.settings import (
     MAX_DELAY,
@@ -38,7 +39,7 @@ class Registered:
     `retries`: None if the option was not given; then the job fails at its first exception. `keep_ms`: how long the result
     is kept if the put has no `result_keep`. `travelling`: the options that each put sends. `soft_timeout`: seconds until
     PerformTimeout is raised in the function, None for never. `strict_results`: a result of another type than the declared
-    one fails the job.
+    one fails the job. `unique`: which calls count as the same, of which one at a time may stand.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Registered:
     travelling: Mapping[str, object]
     soft_timeout: float | None = None
     strict_results: bool = False
+    unique: Unique = False
     arguments: Arguments = field(init=False)
     result: ResultType = field(init=False)
     is_async: bool = field(init=False)
@@ -58,6 +60,10 @@ class Registered:
         """Whether `error` is retried while retries are left: any is, unless `@holdfast.retry` names some."""
         named: tuple[type[Exception], ...] | None = getattr(self.function, RETRIED, None)
         return named is None or isinstance(error, named)
+
+    def key_of(self, data: bytes) -> str | None:
+        """Return the unique key of the call in the data of a put; None if the function has none. Raises UsageError."""
+        return unique_key(self.function, self.unique, *self.arguments.read(data)) if self.unique else None
 
     def __post_init__(self) -> None:
         self.arguments = Arguments(self.function, self.name.rpartition(".")[2])
@@ -136,6 +142,7 @@ def make_entry(function: Callable[..., object], options: JobOptions) -> Register
         travelling=travelling(options),
         soft_timeout=soft_limit.checked(options.get("soft_timeout"), options.get("timeout")),
         strict_results=check_switch("strict_results", options.get("strict_results", False)),
+        unique=checked_unique(function, options.get("unique", False)),
     )
     register(entry)
     return entry

@@ -5,7 +5,7 @@ A command has no socket, and sync and async clients share it. `words()` leaves o
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -108,8 +108,20 @@ def refusals_by_index(reply: Sequence[Reply], start: int = 1) -> dict[int, Refus
 
 
 def refusal_of(code: Reply) -> Refused | None:
-    """Return the refusal for a code of a batch, None for `again`."""
-    return None if code == b"again" else refusal(code)
+    """Return the refusal for a code of a batch, None for `again`, and where another job stands for this one."""
+    return None if code == b"again" or standing_jid(code) is not None else refusal(code)
+
+
+_STANDING: Final = (b"kept ", b"replaced ")
+
+
+def standing_jid(code: Reply) -> "NotedJid | None":
+    """Return the jid of the job that holds the unique key of a put, which was kept or replaced; None for any other code."""
+    if not isinstance(code, bytes) or not code.startswith(_STANDING):
+        return None
+    jid = NotedJid(code.partition(b" ")[2].decode())
+    jid.is_new = False
+    return jid
 
 
 class NotedJid(str):

@@ -9,13 +9,22 @@ from holdfast.bounds import (
     Losses,
     Milliseconds,
     Name,
+    OptionalName,
     ParentJids,
     Priority,
     Retries,
     TagNames,
     ThrottleNames,
 )
-from holdfast.commands.base import CommandBase, Reply, Word, note_jids, raise_refusal, refusals_by_index
+from holdfast.commands.base import (
+    CommandBase,
+    Reply,
+    Word,
+    note_jids,
+    raise_refusal,
+    refusals_by_index,
+    standing_jid,
+)
 from holdfast.commands.jobs import Mode, PutBase, budgets, list_pairs
 from holdfast.errors import Refused
 from holdfast.ids import mint_jid
@@ -32,6 +41,9 @@ class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
     percent (`exponential:1000:600000:25`). `expires_ms`: do not start the job later than this after the put.
     `limit_ms`: the longest run. `keep_ms`: how long to keep the result, 0: not at all, None: the default of its code.
     `trace`: the trace that the put belongs to, up to 1,024 bytes (code/tracing.py); it applies to this put only.
+    `unique_key`: a key of the klass under which one job at a time may stand, `unique_for` its `end` (""), its `start`, or that many
+    milliseconds. `on_conflict`: what becomes of a put that meets one: `keep` ("") that one, `raise`, `replace` it or `cancel` it.
+    `debounce_max_ms`: a job that is replaced again and again starts at most that long after its first put.
     """
 
     tags: TagNames | None = None
@@ -42,6 +54,10 @@ class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
     limit_ms: Milliseconds = 0
     keep_ms: Milliseconds | None = None
     trace: str = ""
+    unique_key: OptionalName = ""
+    unique_for: str = ""
+    on_conflict: str = ""
+    debounce_max_ms: Milliseconds = 0
 
     def words(self) -> list[Word]:
         """The number of options, then (option, value) pairs."""
@@ -109,6 +125,8 @@ class PutWithOptions(PutBase, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> str:
         if len(reply) > 1:
+            if (standing := standing_jid(reply[2])) is not None:
+                return standing
             raise_refusal(reply[2])
         if self.mode != "new":
             note_jids((self.jid,), reply)
@@ -147,6 +165,8 @@ class PutX(PutBase, frozen=True, gc=False):
         for index, refused in refusals_by_index(reply).items():
             if refused is not None:
                 jids[index] = refused
+        for at in range(1, len(reply), 2):
+            jids[int(reply[at])] = standing_jid(reply[at + 1]) or jids[int(reply[at])]
         if self.mode != "new":
             note_jids(jids, reply)
         return jids

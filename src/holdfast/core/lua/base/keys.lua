@@ -22,7 +22,7 @@ local function native(root)
     messages = root .. "tb:", queued = root .. "tq:", reserved = root .. "tr:", topic_wake_key = root .. "tn:",
     topic_idle = root .. "ti", marks = root .. "K",
     ready = root .. "R", timer = root .. "T", fleets = root .. "N", fleet_wake = root .. "N:",
-    ended = root .. "E", ended_mark = root .. "E:",
+    ended = root .. "E", ended_mark = root .. "E:", unique = root .. "X:",
     operations = root .. "O", operation = root .. "O:", operation_changed = root .. "Ou:",
     operation_refused = root .. "Or:", identifiers = root .. "qi", priorities = root .. "qp",
     by_queue = {}, queue_count = 0,

@@ -18,8 +18,9 @@ local WAITING, RUNNING, COMPLETE = SHORT + 1, SHORT + 2, SHORT + 3
 
 M.FLAG = layout.FLAG
 -- The flag of a job with budgets of its own implies no further keys: such a job may be a plain one.
-local BUDGETED = M.FLAG.BUDGETED
-function M.is_plain(flags) return flags == 0 or flags == BUDGETED end
+-- What needs no more than that may be added: one look-up decides, however many there are.
+local PLAIN = { [0] = true, [M.FLAG.BUDGETED] = true }
+function M.is_plain(flags) return PLAIN[flags] or false end
 -- A longer body lives in a key of its own: written once, read once, deleted with the job.
 M.SPILL = 512
 
@@ -112,7 +113,7 @@ function M.native.grant(bytes, score, now, worker, ends, length)
   if byte(bytes) ~= WAITING then return nil end
   local _, flags, priority, attempts, retries, remaining, losses, created, queue, klass, start =
     unpack_bytes(SHORT_HEAD, bytes)
-  if flags ~= 0 and flags ~= BUDGETED or attempts ~= 0 then return nil end
+  if attempts ~= 0 or not PLAIN[flags] then return nil end
   local body, m, n = sub(bytes, start), #queue, #klass
   return pack(SHORT_WHOLE, RUNNING, flags, priority, 1, retries, remaining, losses, created, m, queue, n, klass,
     now, order.native.sequence(score, priority), #worker, worker, body),
@@ -127,7 +128,7 @@ function M.native.complete(bytes, worker, token, now)
   if byte(bytes) ~= RUNNING then return nil end
   local _, flags, priority, attempts, retries, _, losses, created, queue, klass, start = unpack_bytes(SHORT_HEAD, bytes)
   local popped, _, holder, body = unpack_bytes(SHORT_TAIL, bytes, start)
-  if flags ~= 0 and flags ~= BUDGETED or popped ~= token or holder ~= worker then return nil end
+  if popped ~= token or holder ~= worker or not PLAIN[flags] then return nil end
   return pack(SHORT_WHOLE, COMPLETE, flags, priority, attempts, retries, retries, losses, created, #queue, queue,
     #klass, klass, popped, now, #worker, worker, sub(bytes, body)), queue, popped
 end

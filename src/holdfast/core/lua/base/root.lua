@@ -5,11 +5,12 @@
 -- Field `clock` exists in test roots only.
 local bits = require("base.bits")
 local keys = require("base.keys")
+local layout = require("base.layout")
 local refuse = require("base.refuse")
 local text = require("base.text")
 local M = {}
 
-local FORM = "<BBHI6I6c8ddddddd"
+local FORM = "<BBBBI6I6c8ddddddd"
 local EPOCH_AT = 1 + 1 + 1 + 2 + 6 + 6
 -- Flags. RELEASING: a finished job has dependents that are not released yet. WATCHED:
 -- someone looks at the pages, until the moment in `watched`. MARKED: there are tracked
@@ -17,15 +18,17 @@ local EPOCH_AT = 1 + 1 + 1 + 2 + 6 + 6
 -- its limit ends.
 M.TEST, M.RELEASING, M.WATCHED, M.MARKED, M.KEEPING, M.UPKEEP = 1, 2, 4, 8, 16, 32
 M.SCHEMA = 1
--- Which defaults the root has: 0 are those of release 0.1.
+-- Which defaults the root has: 0 are those of release 0.1. The byte behind is the level of its data, 0 as long as it
+-- has nothing that releases before 0.3 do not understand.
 local DEFAULTS_NOW = 1
+local LEVEL = layout.LEVEL
 -- The length of a lease and the grace period where they are not configured, in ms: ours, and
 -- those of the protocol that older programs speak.
 local OURS, OLDER = { heartbeat = 30000, grace = 5000 }, { heartbeat = 60000, grace = 10000 }
 M.MINUTE, M.DAY = 60000, 86400000
 
 local function pack_root(root)
-  return (pack(FORM, root.flags, root.schema, root.defaults, root.granted, root.latest, root.epoch,
+  return (pack(FORM, root.flags, root.schema, root.defaults, root.level, root.granted, root.latest, root.epoch,
     root.watched, root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, root.max_data))
 end
 
@@ -37,8 +40,9 @@ end
 
 local function unpacked(packed)
   local root = {}
-  root.flags, root.schema, root.defaults, root.granted, root.latest, root.epoch, root.watched, root.heartbeat,
-    root.grace, root.result_keep, root.history_age, root.history_count, root.max_data = unpack_bytes(FORM, packed)
+  root.flags, root.schema, root.defaults, root.level, root.granted, root.latest, root.epoch, root.watched,
+    root.heartbeat, root.grace, root.result_keep, root.history_age, root.history_count, root.max_data =
+    unpack_bytes(FORM, packed)
   return root
 end
 
@@ -89,8 +93,9 @@ end
 function M.open(ctx, key)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end
-  local flags, schema, defaults = byte(packed, 1, 3)
+  local flags, schema, defaults, level = byte(packed, 1, 4)
   if schema ~= M.SCHEMA then refuse.call("SCHEMA", "this root has schema " .. schema) end
+  if level > LEVEL then refuse.call("SCHEMA", ("a newer release put data here: they need level %d"):format(level)) end
   if defaults < DEFAULTS_NOW then packed = renewed(key, packed) end
   -- Equal texts are one text in Lua, so the comparison costs nothing.
   if ctx.keys.packed ~= packed then keys.belong_to(ctx.keys, packed, sub(packed, EPOCH_AT, EPOCH_AT + 7)) end
@@ -151,7 +156,8 @@ end
 function M.make(key, test_clock)
   local now, defaults = test_clock or store_time(), defaults_of(key)
   local root = {
-    granted = 0, latest = now, epoch = new_epoch(key, now), schema = M.SCHEMA, defaults = DEFAULTS_NOW, watched = 0,
+    granted = 0, latest = now, epoch = new_epoch(key, now), schema = M.SCHEMA, defaults = DEFAULTS_NOW, level = 0,
+    watched = 0,
     heartbeat = defaults.heartbeat, grace = defaults.grace, result_keep = 3600000,
     history_age = 604800000, history_count = 50000, max_data = 0, flags = test_clock and M.TEST or 0,
   }

@@ -13,9 +13,11 @@ local MOST = 1024
 local MOST_OF = { tags = bounds.TAGS, throttles = bounds.THROTTLES, depends = dependency.MOST }
 local LIST = { tag = "tags", throttle = "throttles", depends = "depends" }
 local KINDS = { fixed = true, exponential = true }
-local LEAST = { expires = 1, limit = 1, keep = 0 } -- ms
+local LEAST = { expires = 1, limit = 1, keep = 0, debounce_max = 1 } -- ms
 
 local LONGEST_TRACE = 1024 -- bytes
+local HOLDS = { ["end"] = true, start = true }
+local CONFLICTS = { keep = true, raise = true, replace = true, cancel = true }
 
 -- "kind:first:most:jitter": ms, ms, percent.
 function M.backoff(given)
@@ -30,6 +32,17 @@ end
 local function trace(given)
   if #given <= LONGEST_TRACE and text.is_clean(given) then return given end
   checks.bad("a trace is 1 to " .. LONGEST_TRACE .. " bytes of UTF-8 without control characters")
+end
+
+-- How long a job has its key: until its end, until its start, or for some ms from the put.
+local function hold(args, i)
+  if HOLDS[args[i]] then return args[i] end
+  return checks.number(args, i, "unique_for", 1, bounds.CENTURY)
+end
+
+local function conflict(given)
+  if CONFLICTS[given] then return given end
+  checks.bad("on_conflict is keep, raise, replace or cancel")
 end
 
 local function add(opts, seen, list, value)
@@ -54,6 +67,12 @@ local function read(args, first, count)
       opts.throttles = opts.throttles or {}
     elseif option == "backoff" then
       opts.backoff = M.backoff(args[i + 1])
+    elseif option == "unique_key" then
+      opts.unique_key = checks.name(args, i + 1, option)
+    elseif option == "unique_for" then
+      opts.unique_for = hold(args, i + 1)
+    elseif option == "on_conflict" then
+      opts.on_conflict = conflict(args[i + 1])
     elseif option == "trace" then
       opts.trace = trace(args[i + 1])
     elseif LEAST[option] then
@@ -88,6 +107,7 @@ local function append(jobs, args, i)
     jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2],
     opts = read(args, i + 4, count),
   }
+  if jobs[#jobs].opts.unique_key then jobs.unique = true end
   local parents = jobs[#jobs].opts.depends
   if parents then
     jobs.depend = true

@@ -12,6 +12,7 @@ local loss = require("nouns.lease.loss")
 local operation = require("nouns.operation.operation")
 local queues = require("nouns.queue.queue")
 local state = require("nouns.job.state")
+local unique = require("nouns.job.unique")
 local tag = require("nouns.job.tag")
 local cancel = require("verbs.cancel")
 local move = require("verbs.move")
@@ -40,9 +41,11 @@ local function check_open(jid, r)
 end
 
 -- A failed job goes back to work in its queue, or in another one: with others, of which `later` is the list.
-local function retry(_, jid, r, name, _, later)
+local function retry(ctx, jid, r, name, _, later)
   if later.known[jid] then refuse.call("WRONG_STATE", jid .. " is waiting") end
   check_state(jid, r, state.FAILED)
+  local holder = ctx.keys.unique and unique.taken_from(ctx, jid, r)
+  if holder then refuse.call("NOT_UNIQUE", holder) end
   later[#later + 1] = { jid = jid, r = r, queue = name ~= "" and name or r.queue, place = later.place }
   later.known[jid] = true
   return r.queue

@@ -2,6 +2,7 @@
 local config = require("nouns.setting.config")
 local event = require("nouns.event.event")
 local retention = require("nouns.job.retention")
+local unique = require("nouns.job.unique")
 local workers = require("nouns.lease.worker")
 local watch = require("verbs.watch")
 local M = {}
@@ -38,6 +39,7 @@ function M.sweep(ctx)
   watch.lower(ctx)
   workers.sweep(ctx)
   if ctx.cancelled then ctx.cancelled.sweep(ctx) end
+  if ctx.keys.unique then unique.sweep(ctx) end
   return retention.sweep(ctx)
 end
 

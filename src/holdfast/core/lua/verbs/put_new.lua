@@ -22,9 +22,10 @@ local M = {}
 local FLAG, SPILL = record.FLAG, record.SPILL
 local NOTHING = {}
 
--- Whether these jobs can go this way: each named once, none with a long body, and none
+-- Whether these jobs can go this way: each named once, none with a long body, none that has to be unique, and none
 -- that waits for another of them.
 local function are_simple(jobs)
+  if jobs.unique then return false end
   if #jobs == 1 and not jobs.depend then return #jobs[1].data <= SPILL end
   local named = {}
   for i = 1, #jobs do

@@ -1,8 +1,11 @@
 -- put_one: one job comes into a queue, by itself.
+local keys = require("base.keys")
 local record = require("base.record")
 local refuse = require("base.refuse")
 local queue_bounds = require("nouns.queue.queue_bounds")
 local cycle = require("nouns.dependency.dependency_cycle")
+local dependency = require("nouns.dependency.dependency")
+local ending = require("nouns.job.ending")
 local extra = require("nouns.job.extra")
 local history = require("nouns.job.history")
 local job = require("nouns.job.job")
@@ -13,10 +16,12 @@ local queues = require("nouns.queue.queue")
 local report = require("nouns.lease.report")
 local state = require("nouns.job.state")
 local tag = require("nouns.job.tag")
+local unique = require("nouns.job.unique")
 local links = require("nouns.dependency.dependency_links")
 local M = {}
 
 local NOTHING = {}
+local OPEN = { [state.WAITING] = true, [state.SCHEDULED] = true, [state.DEPENDS] = true, [state.THROTTLED] = true }
 local TAGGED, BUDGETED = record.FLAG.TAGGED, record.FLAG.BUDGETED
 local RETRIES = 5 -- where none are given
 M.MOVES = { move = true, old = true } -- modes in which a job that exists begins a new life
@@ -95,6 +100,43 @@ local function put_again(ctx, target, jid, klass, body, r, opts)
   settle_in(ctx, target, jid, r)
 end
 
+-- A put meets a job that holds its key and has not started: that one gets all that this one would have, but for its
+-- jid, its queue and when it was created. Its delay begins again, and ends `debounce_max` ms after that moment at most.
+local function replace(ctx, target, holder, r, klass, body, opts)
+  local place, delay = keys.of_queue(ctx, r.queue), target.delay
+  local left = opts.debounce_max and r.created + opts.debounce_max - ctx.now or delay
+  if left < delay then delay = left > 0 and left or 0 end
+  local own = {
+    queue = place, priority = target.priority, retries = target.retries, delay = delay, losses = target.losses,
+    limited = nil, is_put = true, first = nil, idle = nil, room = nil, alone = true, by = target.by,
+  }
+  put_again(ctx, own, holder, klass, body, r, opts)
+  return "replaced " .. holder
+end
+
+-- What becomes of a put whose key another job holds; nil: it may be put, and cancels the job that is returned behind,
+-- with its record.
+local function meet(ctx, target, jid, klass, body, opts)
+  local holder, r = unique.standing(ctx, unique.digest(klass, opts.unique_key), opts.unique_for, jid)
+  if not holder then return nil end
+  local how = opts.on_conflict or "keep"
+  if how == "keep" then return "kept " .. holder end
+  if how == "raise" then return refuse.job("NOT_UNIQUE", holder) end
+  local is_open = r.attempts == 0 and (OPEN[r.state] or false)
+  if how == "replace" and is_open then return replace(ctx, target, holder, r, klass, body, opts) end
+  if how == "replace" then return refuse.job("NOT_UNIQUE", holder .. " has started, and is not replaced") end
+  if dependency.children(ctx, holder, r, 1)[1] then
+    return refuse.job("DEPENDENCY_REFUSED", holder .. " is a dependency of another job, and is not cancelled")
+  end
+  return nil, holder, r
+end
+
+-- A job takes its key, from one that it cancels.
+local function take_key(ctx, jid, klass, opts, holder, r)
+  if holder then ending.cancel(ctx, holder, r, {}, "") end
+  unique.take(ctx, unique.digest(klass, opts.unique_key), opts.unique_for or unique.END, jid)
+end
+
 -- The queue becomes known with its first job. With `target.alone` a job that is new and surely
 -- ready takes its sequence number in the same step.
 local function enter(ctx, target, r, opts)
@@ -111,11 +153,17 @@ function M.run(ctx, target, mode, jid, klass, body, opts)
   local wanted = not r or MOVES[mode]
   local refused = wanted and opts and opts.depends and cycle.refusal(ctx, target, jid, r, opts.depends)
   if refused then return refused end
+  local is_unique, holder, held = wanted and opts and opts.unique_key, nil, nil
+  if is_unique then
+    refused, holder, held = meet(ctx, target, jid, klass, body, opts)
+    if refused then return refused end
+  end
   -- After all that may be refused, but for a queue that holds as many jobs as it may.
   if wanted and target.limited == nil then enter(ctx, target, r, opts) end
   refused = wanted and target.is_put and target.limited and queue_bounds.refusal(target, jid, r)
   if refused and target.first then queues.return_sequence(target.queue, 1) end
   if refused then return refused end
+  if is_unique then take_key(ctx, jid, klass, opts, holder, held) end
   if not r then return put_fresh(ctx, target, jid, klass, body, opts) end
   if MOVES[mode] then
     put_again(ctx, target, jid, klass, body, r, opts)

@@ -9,9 +9,11 @@ local job = require("nouns.job.job")
 local queues = require("nouns.queue.queue")
 local report = require("nouns.lease.report")
 local state = require("nouns.job.state")
+local unique = require("nouns.job.unique")
 local M = {}
 
 local PIECE = 512 -- jobs that go back at once
+local MOST_LOOKED = 2048 -- jobs that stay, of those that one call looks at
 local NONE = {}
 -- Where the extra fields of a job are in what `noted` reads.
 local FAILURE, LINES, PROGRESS, LOG, PREEMPTED, UNKNOWN = 1, 2, 3, 4, 5, 6
@@ -42,27 +44,33 @@ function M.revive(ctx, queue, jids, records)
   job.make_many_ready(ctx, queue, jids, records, first, idle)
 end
 
--- Moves the oldest `count` jobs of a group, as far as they are failed; the others leave it. Returns how many it moved.
-local function move_some(ctx, queue, group, count)
-  local oldest, jids, records = failure.oldest(ctx, group, count), {}, {}
+-- Moves the oldest `count` jobs of a group behind the first `skipped`, as far as they are failed; the others leave it,
+-- but for those whose unique key another job has taken, which stay. Returns how many it moved, how many it looked at,
+-- and how many stay.
+local function move_some(ctx, queue, group, skipped, count)
+  local oldest, jids, records, stay = failure.oldest(ctx, group, count, skipped), {}, {}, 0
   for i = 1, #oldest do
     local r, n = job.read(ctx, oldest[i]), #jids + 1
-    if r and r.state == state.FAILED then
-      jids[n], records[n] = oldest[i], r
-    else
+    if not r or r.state ~= state.FAILED then
       failure.leave(ctx, group, oldest[i])
+    elseif ctx.keys.unique and unique.taken_from(ctx, oldest[i], r) then
+      stay = stay + 1
+    else
+      jids[n], records[n] = oldest[i], r
     end
   end
   if #jids > 0 then M.revive(ctx, queue, jids, records) end
-  return #jids, #oldest
+  return #jids, #oldest, stay
 end
 
--- Looks at up to `count` jobs. Returns how many it moved.
+-- Moves up to `count` jobs, past those that have to stay: it looks at MOST_LOOKED more at most. Returns how many it moved.
 function M.run(ctx, name, group, count)
-  local total, queue = 0, keys.of_queue(ctx, name)
-  while count > 0 do
-    local moved, looked = move_some(ctx, queue, group, min(count, PIECE))
-    total, count = total + moved, looked < PIECE and 0 or count - looked
+  local total, skipped, queue = 0, 0, keys.of_queue(ctx, name)
+  while count > 0 and skipped <= MOST_LOOKED do
+    local piece = min(count, PIECE)
+    local moved, looked, stay = move_some(ctx, queue, group, skipped, piece)
+    total, skipped, count = total + moved, skipped + stay, count - looked + stay
+    if looked < piece then break end
   end
   if total > 0 then event.changed(ctx, "queue:" .. name) end
   return total

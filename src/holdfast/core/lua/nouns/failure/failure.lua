@@ -112,8 +112,11 @@ end
 -- How many jobs are in a group.
 function M.size(ctx, group) return call("ZCARD", ctx.keys.group .. group) end
 
--- Jids of a group, oldest failure first, at most `count`.
-function M.oldest(ctx, group, count) return call("ZRANGE", ctx.keys.group .. group, 0, count - 1) end
+-- Jids of a group, oldest failure first, at most `count` behind the first `skipped` (nil: none).
+function M.oldest(ctx, group, count, skipped)
+  local first = skipped or 0
+  return call("ZRANGE", ctx.keys.group .. group, first, first + count - 1)
+end
 
 -- When the failed job at that rank of its group failed (0: unknown), and which it is.
 local function at_rank(ctx, group, rank)
