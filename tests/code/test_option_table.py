@@ -15,6 +15,8 @@ from holdfast.web.pages.queues import PutJob
 
 OF_MODE = {"only_new"}
 """The gateway takes `mode`, and an export has none."""
+OF_KEYS = {"unique_key", "unique_for", "on_conflict", "debounce_max"}
+"""A job does not know its unique key, so an export has none."""
 
 
 def flags(command: click.Command) -> set[str]:
@@ -34,7 +36,7 @@ def test_an_option_is_taken_by_every_door(name: str) -> None:
     assert (name in flags(add_command)) == option.recurring
     if name not in OF_MODE:
         assert name in verbs()["put"].request.__struct_fields__
-    if name not in OF_MODE | {"delay"}:  # a line of an export has `due`
+    if name not in OF_MODE | OF_KEYS | {"delay"}:  # a line of an export has `due`
         assert name in JobLine.__struct_fields__
     if not option.is_list:
         assert name in PutJob.__struct_fields__

@@ -69,7 +69,10 @@ def _unique_for(name: str, value: object) -> str:
     if value in ("end", "start"):
         return str(value)
     if isinstance(value, str):
-        raise UsageError(f"{name}: expected 'end', 'start' or seconds, got {value!r:.80}")
+        try:
+            value = float(value)
+        except ValueError:
+            raise UsageError(f"{name}: expected 'end', 'start' or seconds, got {value!r:.80}") from None
     return str(check_milliseconds(name, value, SHORTEST))
 
 

@@ -53,12 +53,22 @@ local function add(opts, seen, list, value)
   found[#found + 1], known[value] = value, true
 end
 
--- The options in args[first … first + 2 * count - 1], (option, value) pairs.
+-- What a job that has to be unique may have beside its key and still be put on the straight way.
+local OF_KEYS = {
+  unique_key = function(args, i) return checks.name(args, i, "unique_key") end,
+  unique_for = hold,
+  on_conflict = function(args, i) return conflict(args[i]) end,
+}
+
+-- The options in args[first … first + 2 * count - 1], (option, value) pairs; and whether they are of keys alone.
 local function read(args, first, count)
-  local opts, seen = {}, {}
+  local opts, seen, only_keys = {}, {}, count > 0
   for i = first, first + 2 * count - 1, 2 do
     local option, list = args[i], LIST[args[i]]
-    if list then
+    only_keys = only_keys and OF_KEYS[option] ~= nil
+    if OF_KEYS[option] then
+      opts[option] = OF_KEYS[option](args, i + 1)
+    elseif list then
       local value = list == "throttles" and ids.throttle(args, i + 1) or checks.name(args, i + 1, option)
       add(opts, seen, list, value)
     elseif option == "untagged" then
@@ -67,12 +77,6 @@ local function read(args, first, count)
       opts.throttles = opts.throttles or {}
     elseif option == "backoff" then
       opts.backoff = M.backoff(args[i + 1])
-    elseif option == "unique_key" then
-      opts.unique_key = checks.name(args, i + 1, option)
-    elseif option == "unique_for" then
-      opts.unique_for = hold(args, i + 1)
-    elseif option == "on_conflict" then
-      opts.on_conflict = conflict(args[i + 1])
     elseif option == "trace" then
       opts.trace = trace(args[i + 1])
     elseif LEAST[option] then
@@ -81,13 +85,13 @@ local function read(args, first, count)
       checks.bad("unknown option " .. tostring(option))
     end
   end
-  return opts
+  return opts, only_keys
 end
 
 -- The options in args[first …], which are `count` (option, value) pairs and nothing else.
 function M.one(args, first, count)
   if first + 2 * count - 1 ~= #args then checks.bad("the number of options is wrong") end
-  return read(args, first, count)
+  return (read(args, first, count))
 end
 
 local function weigh(jobs, weight)
@@ -103,11 +107,12 @@ local function append(jobs, args, i)
   weigh(jobs, 2 + count + (count > 0 and 1 or 0))
   if i + 3 + 2 * count > #args then checks.bad("an option has no value") end
   checks.data(args, i + 2)
+  local opts, only_keys = read(args, i + 4, count)
   jobs[#jobs + 1] = {
-    jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2],
-    opts = read(args, i + 4, count),
+    jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2], opts = opts,
   }
-  if jobs[#jobs].opts.unique_key then jobs.unique = true end
+  if opts.unique_key then jobs.unique = true end
+  jobs.only_keys = jobs.only_keys and only_keys
   local parents = jobs[#jobs].opts.depends
   if parents then
     jobs.depend = true
@@ -116,16 +121,17 @@ local function append(jobs, args, i)
   return i + 4 + 2 * count
 end
 
--- Jobs in args[first …] for one queue. Their `depend`: some wait for others.
+-- Jobs in args[first …] for one queue. Their `depend`: some wait for others; `unique`: some have a key; `only_keys`:
+-- all have one, and nothing else.
 function M.jobs(args, first)
-  local jobs, i = { weight = 0, depend = false }, first
+  local jobs, i = { weight = 0, depend = false, unique = false, only_keys = true }, first
   while i <= #args do i = append(jobs, args, i) end
   return jobs
 end
 
 -- Jobs in args[first …], each behind its own place to go; `weight` was used before.
 function M.follow_ups(args, first, weight)
-  local jobs, i = { weight = weight, depend = false }, first
+  local jobs, i = { weight = weight, depend = false, unique = false, only_keys = false }, first
   while i <= #args do
     local name, priority, retries, delay, losses = checks.placing(args, i)
     i = append(jobs, args, i + 4)

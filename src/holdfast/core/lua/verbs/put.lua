@@ -24,6 +24,7 @@ local options = require("nouns.job.options")
 local queues = require("nouns.queue.queue")
 local state = require("nouns.job.state")
 local tally = require("nouns.queue.tally")
+local unique = require("nouns.job.unique")
 local put_each = require("verbs.put_each")
 local put_new = require("verbs.put_new")
 local M = {}
@@ -144,9 +145,28 @@ function M.run(ctx, mode, name, priority, retries, delay, args, first, last, los
   return add(ctx, target, mode, jobs_of(args, first, last), limited or delay > 0 or losses)
 end
 
+-- The straight way for one short job that has a unique key and no other option. Nil if its jid is known, or its key.
+local function add_unique(ctx, queue, priority, retries, one, losses)
+  if #one.data > SPILL then return nil end
+  local position, idle, limited = queues.enter(ctx, queue, 1)
+  if not limited and unique.take_free(ctx, one.klass, one.opts, one.jid) then
+    local head = ctx.record.fresh(state.WAITING, losses and BUDGETED or 0, priority, retries, ctx.now, queue.name)
+    local added = add_single(ctx, queue, head, priority, position + 1, one.jid, one.klass, one.data)
+    if added and idle then queues.signal(queue) end
+    if added and ctx.watched then event.changed(ctx, "queue:" .. queue.name) end
+    if added then return added end
+  end
+  queues.return_sequence(queue, 1)
+end
+
 -- The same for jobs with options: tables of jid, klass, data and opts; `jobs.depend`: some of
 -- them wait for others.
 function M.run_x(ctx, mode, name, priority, retries, delay, jobs, losses)
+  local is_straight = mode == "new" and jobs.only_keys and #jobs == 1 and delay <= 0
+  if is_straight and (not losses or losses == options.LOSSES) then
+    local added = add_unique(ctx, keys.of_queue(ctx, name), priority, retries, jobs[1], losses)
+    if added then return added end
+  end
   return add(ctx, new_target(keys.of_queue(ctx, name), priority, retries, delay, losses, nil), mode, jobs, true)
 end
 

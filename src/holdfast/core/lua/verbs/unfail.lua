@@ -63,7 +63,7 @@ local function move_some(ctx, queue, group, skipped, count)
   return #jids, #oldest, stay
 end
 
--- Moves up to `count` jobs, past those that have to stay: it looks at MOST_LOOKED more at most. Returns how many it moved.
+-- Moves up to `count` jobs, past those that have to stay, of which it looks at MOST_LOOKED. Returns how many it moved.
 function M.run(ctx, name, group, count)
   local total, skipped, queue = 0, 0, keys.of_queue(ctx, name)
   while count > 0 and skipped <= MOST_LOOKED do

@@ -52,11 +52,21 @@ function M.standing(ctx, digest, hold, jid)
   end
 end
 
--- A job takes the key. `hold` is END, START, or for how many ms.
-function M.take(ctx, digest, hold, jid)
+-- What is kept of a holder. `hold` is END, START, or for how many ms.
+local function value_of(ctx, hold, jid)
   local ends = tonumber(hold)
-  local value = ends and format("%s\n%.0f", jid, ctx.now + ends) or jid
-  call("HSET", hash_of(ctx, digest), field_of(digest), value)
+  return ends and format("%s\n%.0f", jid, ctx.now + ends) or jid
+end
+
+-- A job takes the key.
+function M.take(ctx, digest, hold, jid)
+  call("HSET", hash_of(ctx, digest), field_of(digest), value_of(ctx, hold, jid))
+end
+
+-- The same where nobody had it. Returns whether that was so.
+function M.take_free(ctx, klass, opts, jid)
+  local digest = M.digest(klass, opts.unique_key)
+  return call("HSETNX", hash_of(ctx, digest), field_of(digest), value_of(ctx, opts.unique_for, jid)) == 1
 end
 
 -- The job that has the key of a failed one that is to be tried again; nil if it may be. Then it has it again.

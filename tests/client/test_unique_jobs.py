@@ -1,0 +1,120 @@
+"""Unique function jobs: which calls count as the same, and what becomes of a second put; for both clients."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from holdfast import NotUnique, UsageError
+
+
+def bill(customer: int, month: str = "may", *, dry: bool = False) -> str:
+    return f"{customer} {month}"
+
+
+def data(do, handle) -> Any:
+    [found] = do(lambda: do.client.jobs.get(handle.jid))
+    return json.loads(found.facts.data)
+
+
+def test_the_same_call_however_it_is_written_is_one_job(do):
+    job = do.client.job(queue="q", unique=True)(bill)
+    first = do(lambda: job.put(1))
+    again = do(lambda: job.put(customer=1, month="may", dry=False))
+    other = do(lambda: job.put(2))
+    assert (first.is_new, again.is_new, other.is_new) == (True, False, True)
+    assert again.jid == first.jid != other.jid
+
+
+def test_both_handles_wait_for_the_same_result(do, works):
+    job = do.client.job(queue="q", unique=True)(bill)
+    handles = [do(lambda: job.put(1)) for _ in range(2)]
+    works.all()
+    assert [do(lambda one=one: one.result(30)) for one in handles] == ["1 may"] * 2
+    assert do(lambda: job.put(1)).is_new
+
+
+def test_some_arguments_may_make_the_key(do):
+    job = do.client.job(queue="q", unique=("customer",))(bill)
+    assert do(lambda: job.put(1, "june")).jid == do(lambda: job.put(1, "may")).jid
+
+
+def test_a_function_may_make_the_key(do):
+    job = do.client.job(queue="q", unique=lambda customer, *_, **__: f"half {customer // 2}")(bill)
+    assert do(lambda: job.put(2)).jid == do(lambda: job.put(3)).jid != do(lambda: job.put(4)).jid
+
+
+def test_a_conflict_may_be_an_error(do):
+    job = do.client.job(queue="q", unique=True, on_conflict="raise")(bill)
+    first = do(lambda: job.put(1))
+    with pytest.raises(NotUnique, match=first.jid):
+        do(lambda: job.put(1))
+
+
+def test_a_debounced_job_starts_after_its_last_put_with_that_ones_arguments(do):
+    job = do.client.job(queue="q", unique=("customer",), debounce=timedelta(seconds=5), debounce_max=60)(bill)
+    first = do(lambda: job.put(1, "may"))
+    last = do(lambda: job.put(1, "june"))
+    assert last.jid == first.jid
+    assert data(do, first)["args"] == [1, "june"]
+    assert do(lambda: first.state) == "scheduled"
+
+
+def test_many_puts_in_one_call_are_unique_among_themselves(do):
+    job = do.client.job(queue="q", unique=True)(bill)
+    standing = do(lambda: job.put(1))
+    handles = do(lambda: job.put_many([(1,), (2,), (2,), (3,)]))
+    assert [one.is_new for one in handles] == [False, True, False, True]
+    assert handles[0].jid == standing.jid
+    assert handles[1].jid == handles[2].jid
+
+
+def test_a_key_is_an_option_of_any_put(do):
+    queue = do.client.queues["q"]
+    jid = do(lambda: queue.put("shop.Bill", {}, unique_key="1", unique_for=timedelta(minutes=1)))
+    assert do(lambda: queue.put("shop.Bill", {}, unique_key="1")) == jid
+    jids = do(lambda: queue.put_many([{"klass": "shop.Bill", "unique_key": key} for key in "121"]))
+    assert jids[0] == jids[2] == jid
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"unique": ("nobody",)}, "bill has no argument 'nobody'"),
+        ({"unique": "customer"}, "names of arguments"),
+        ({"unique": 3}, "expected True"),
+        ({"unique": ()}, "at least"),
+        ({"unique_for": "start"}, "unique_for needs unique=True"),
+        ({"debounce": 5}, "debounce needs unique=True"),
+        ({"unique": True, "unique_for": "never"}, "'end', 'start' or seconds"),
+        ({"unique": True, "on_conflict": "wait"}, "keep, raise, replace, cancel"),
+        ({"unique": True, "debounce": 5, "delay": 3}, "debounce is a delay"),
+        ({"unique": True, "debounce": 5, "on_conflict": "raise"}, "debounce is a delay"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_where_the_job_is_defined(
+    do, options: dict[str, Any], words: str
+):
+    with pytest.raises(UsageError, match=words):
+        do.client.job(queue="q", **options)(bill)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"unique_for": "start"}, "unique_for needs a unique_key"),
+        ({"on_conflict": "raise"}, "on_conflict needs a unique_key"),
+        ({"unique_key": ""}, "unique_key"),
+        ({"unique_key": "a", "debounce_max": 5}, "debounce_max needs"),
+    ],
+)
+def test_options_of_a_put_that_do_not_fit_are_refused(do, options: dict[str, Any], words: str):
+    with pytest.raises(UsageError, match=words):
+        do(lambda: do.client.queues["q"].put("k", {}, **options))
+
+
+def test_a_function_that_makes_no_key_is_refused_before_the_put(do):
+    job = do.client.job(queue="q", unique=lambda *_, **__: "")(bill)
+    with pytest.raises(UsageError, match="must return a text"):
+        do(lambda: job.put(1))

@@ -1,0 +1,169 @@
+"""unique: keys of which one job at a time may stand."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.commands.admin import Sweep
+from holdfast.commands.failures import Unfail
+from holdfast.commands.jobs import Cancel, Put
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions, PutX
+from holdfast.errors import DependencyRefused, NotUnique, QueueFull
+from native_door import Door
+
+pytestmark = pytest.mark.each
+
+
+def unique(jid: str, klass: str = "k", data: bytes = b"{}", queue: str = "q", delay: int = 0, **options: Any):
+    options.setdefault("unique_key", "a")
+    job = JobWithOptions(klass, data, jid, ExtraOptions(**options))
+    return PutWithOptions(queue, job, delay_ms=delay)
+
+
+def test_a_second_put_is_the_job_that_stands(core, door: Door):
+    assert core(unique("one")) == "one"
+    found = core(unique("two"))
+    assert (found, found.is_new) == ("one", False)
+    assert door.job("two") is None
+    assert core(unique("three", klass="other")) == "three"
+    assert core(unique("four", unique_key="b")) == "four"
+
+
+def test_a_put_that_is_sent_again_is_itself(core):
+    assert core(unique("one")) == core(unique("one")) == "one"
+
+
+@pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
+def test_the_key_is_free_when_its_job_has_ended(core, door: Door, end: str):
+    core(unique("one"))
+    if end == "cancel":
+        core(Cancel(["one"]))
+    else:
+        [job] = door.pop("w", "q")
+        assert core(unique("two")) == "one"
+        words = (
+            ("complete", "w", "one", job.token, "", 0, "")
+            if end == "complete"
+            else ("fail", "w", "g", "m", "one", job.token, "")
+        )
+        door(*words)
+    assert core(unique("two")) == "two"
+    assert core(unique("three")) == "two"
+
+
+def test_a_key_may_be_held_until_the_start_alone(core, door: Door):
+    core(unique("one", unique_for="start"))
+    assert core(unique("two", unique_for="start")) == "one"
+    door.pop("w", "q")
+    assert core(unique("two", unique_for="start")) == "two"
+
+
+def test_a_key_may_be_held_for_a_time_whatever_becomes_of_the_job(core, door: Door, clock):
+    core(unique("one", unique_for="5000"))
+    [job] = door.pop("w", "q")
+    door("complete", "w", "one", job.token, "", 0, "")
+    clock.advance(seconds=4)
+    assert core(unique("two", unique_for="5000")) == "one"
+    clock.advance(seconds=1)
+    assert core(unique("two", unique_for="5000")) == "two"
+
+
+def test_the_holder_is_named_where_that_is_an_error(core):
+    core(unique("one"))
+    with pytest.raises(NotUnique, match="one"):
+        core(unique("two", on_conflict="raise"))
+
+
+def test_a_job_that_has_not_started_is_replaced(core, door: Door, clock):
+    core(unique("one", data=b"1", queue="first"))
+    clock.advance(seconds=3)
+    assert core(unique("two", data=b"2", queue="second", on_conflict="replace", tags=["t"])) == "one"
+    job = door.job("one")
+    assert job is not None
+    assert (job.data, job.queue, job.tags, job.state) == (b"2", "first", ("t",), "waiting")
+    assert job.created_ms == clock.now_ms - 3000
+    assert door.job("two") is None
+
+
+def test_a_job_that_has_started_is_not_replaced(core, door: Door):
+    core(unique("one"))
+    door.pop("w", "q")
+    with pytest.raises(NotUnique, match="started"):
+        core(unique("two", on_conflict="replace"))
+
+
+def test_a_job_that_is_replaced_again_and_again_starts_in_time(core, door: Door, clock):
+    core(unique("one", delay=5000, on_conflict="replace", debounce_max_ms=8000))
+    for _ in range(3):
+        clock.advance(seconds=2)
+        core(unique("two", delay=5000, on_conflict="replace", debounce_max_ms=8000))
+    job = door.job("one")
+    assert job is not None
+    assert job.due_ms == job.created_ms + 8000
+
+
+def test_the_newest_may_win(core, door: Door):
+    core(unique("one"))
+    door.pop("w", "q")
+    assert core(unique("two", on_conflict="cancel")) == "two"
+    assert door.job("one") is None
+    assert core(unique("three")) == "two"
+
+
+def test_a_job_that_others_wait_for_is_not_cancelled_for_a_newer_one(core, door: Door):
+    core(unique("one"))
+    door.put_waiting("child", "one")
+    with pytest.raises(DependencyRefused):
+        core(unique("two", on_conflict="cancel"))
+    assert door.state("one") == "waiting"
+
+
+def test_a_put_that_is_refused_for_a_full_queue_changes_nothing(core, door: Door):
+    core(unique("one"))
+    door("queue_set", "", 0, "q", "max-waiting", 1)
+    with pytest.raises(QueueFull):
+        core(unique("two", on_conflict="cancel"))
+    assert door.state("one") == "waiting"
+    with pytest.raises(QueueFull):
+        core(unique("three", unique_key="b"))
+    door("queue_set", "", 0, "q", "max-waiting", 5)
+    assert core(unique("four", unique_key="b")) == "four"
+
+
+def test_keys_hold_within_one_call(core):
+    jobs = [
+        JobWithOptions("k", b"{}", jid, ExtraOptions(unique_key=key))
+        for jid, key in (("a", "1"), ("b", "1"), ("c", "2"))
+    ]
+    assert core(PutX("q", jobs)) == ["a", "a", "c"]
+
+
+def test_a_failed_job_whose_key_was_taken_stays_failed_and_others_go_on(core, door: Door):
+    jids = [f"j{number}" for number in range(5)]
+    for jid in jids:
+        core(unique(jid, unique_key=jid))
+    for job in door.pop("w", "q", n=5):
+        door("fail", "w", "g", "m", job.jid, job.token, "")
+    for jid in jids[:2]:
+        core(unique(f"new-{jid}", unique_key=jid))
+    assert core(Unfail("q", "g", 3)) == 3
+    assert [door.state(jid) for jid in jids] == ["failed", "failed", "waiting", "waiting", "waiting"]
+    for jid in jids[:2]:
+        core(Cancel([f"new-{jid}"]))
+    assert core(Unfail("q", "g", 3)) == 2
+    assert core(unique("another", unique_key="j0")) == "j0"
+
+
+def test_keys_of_jobs_that_ended_are_swept(core, door: Door):
+    core(unique("one"))
+    core(unique("two", unique_key="b"))
+    core(Cancel(["one"]))
+    for _ in range(300):
+        core(Sweep())
+    kept = [door.ask("HLEN", name) for name in door.ask("KEYS", door.key("X:*"))]
+    assert sum(kept) == 1
+
+
+def test_a_plain_put_knows_no_keys(core):
+    core(unique("one"))
+    assert core(Put("q", "k", jid="two")) == "two"
