@@ -19,6 +19,8 @@ from msgspec import Raw
 
 from holdfast.client.descriptors import AnyClient
 from holdfast.client.put_handles import AsyncHandle, Handle
+from holdfast.client.recur_options import CalendarOptions
+from holdfast.code.calendar import check_cron, moment_of
 from holdfast.code.job_options import JobOptions, PutChanges, option_hint, unknown
 from holdfast.code.registry import Registered, stored_name
 from holdfast.codecs import to_plain
@@ -71,17 +73,6 @@ def _data_of(entry: Registered, call: object, limit: int) -> Raw:
     return entry.arguments.write((call,), {}, limit)
 
 
-def moment_of(what: str, moment: object) -> float:
-    """Return a time in epoch seconds; it is given as a datetime with a time zone, or in epoch seconds. Raises UsageError."""
-    if isinstance(moment, datetime):
-        if moment.tzinfo is None:
-            raise UsageError(f"{what} has no time zone: use datetime(…, tzinfo=…), or datetime.now(UTC) + …")
-        moment = moment.timestamp()
-    if isinstance(moment, bool) or not isinstance(moment, (int, float)):
-        raise UsageError(f"{what} must be a datetime or epoch seconds, not {moment!r:.80}")
-    return check_seconds(what, moment)
-
-
 _LONGEST_NAME: Final = 140
 # The order of a set differs between processes; the jid of a recurrence must not.
 _same_everywhere: Final = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic").encode
@@ -93,26 +84,35 @@ _NOT_RECURRING: Final = {
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """The arguments of `every`."""
+    """The arguments of `every`; `calendar` has those of a cron expression."""
 
-    interval: Duration
+    interval: Duration | str
     starting: datetime | float | None
-    backlog: int
+    backlog: int | None
     jid: str | None
+    calendar: Mapping[str, object]
 
     def __post_init__(self) -> None:
-        given: object = self.interval
-        if isinstance(given, str):
-            raise UsageError(
-                f"every: expected an interval in seconds or a timedelta, got {given!r:.80}; for each day at 3:00 UTC "
-                "write every(timedelta(days=1), starting=datetime(2026, 1, 1, 3, tzinfo=UTC))"
-            )
+        given = [name for name, value in self.calendar.items() if value is not None]
+        if isinstance(self.interval, str):
+            if self.starting is not None or self.backlog is not None:
+                raise UsageError("a cron expression takes start= and missed=, no starting= and backlog=")
+            check_cron(self.interval)
+            return
+        if given:
+            raise UsageError(f"{given[0]} needs a cron expression: every('0 3 * * *', {given[0]}=…)")
         check_seconds("interval", self.interval, SHORTEST)
 
     def options(self) -> dict[str, object]:
         """Return the options of the template, without its first time."""
+        if isinstance(self.interval, str):
+            return {"cron": self.interval, "keeps_time": True, **self.calendar}
         interval = check_seconds("interval", self.interval, SHORTEST)
-        return {"interval": interval, "backlog": self.backlog, "keeps_time": True}
+        return {
+            "interval": interval,
+            "backlog": DEFAULT_BACKLOG if self.backlog is None else self.backlog,
+            "keeps_time": True,
+        }
 
 
 class Recurrence:
@@ -159,7 +159,9 @@ class _Every(Generic[P]):
         for name in options:
             if name in _NOT_RECURRING:
                 raise UsageError(f"a recurring job has no {name}: {_NOT_RECURRING[name]}")
-        options["offset"] = options.pop("delay", 0.0)
+        delay = options.pop("delay", 0.0)
+        if not isinstance(self._timing.interval, str):
+            options["offset"] = delay
         options |= self._timing.options()
         jid, starting = self._timing.jid, self._timing.starting
         if jid is None:
@@ -371,21 +373,25 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
 
     def every(
         self,
-        interval: Duration,
+        interval: Duration | str,
         /,
         *,
         starting: datetime | float | None = None,
-        backlog: int = DEFAULT_BACKLOG,
+        backlog: int | None = None,
         jid: str | None = None,
+        **calendar: Unpack[CalendarOptions],
     ) -> Every[P]:
-        """Put the job at a fixed `interval`, in seconds or a timedelta: `report.every(3600).put("sales")`.
+        """Put the job at a fixed `interval`, in seconds or a timedelta, or at the moments of a cron expression:
+        `report.every(3600).put("sales")`, `report.every("0 3 * * *", zone="Europe/Berlin").put("sales")`.
 
-        The first job is put at once, or at `starting` (a datetime with a time zone, or epoch seconds; if that has passed,
-        whole intervals later). A second call with the same arguments or the same `jid` updates the same recurrence: its
-        options are replaced, and the time of its next job stays. Of the jobs that were missed while no worker took jobs,
-        at most `backlog` (1) are put later, 0 for all. Core: verbs/recur.lua.
+        With an interval the first job is put at once, or at `starting` (a datetime with a time zone, or epoch seconds; if that has passed,
+        whole intervals later); of the jobs that were missed while no worker took jobs, at most `backlog` (1) are put later, 0 for all.
+        An expression has five fields, or is a name such as `@daily`; its options are those of `CalendarOptions`.
+
+        A second call with the same arguments or the same `jid` updates the same recurrence: its options are replaced, and the time of its next
+        job stays. Raises UsageError. Core: verbs/recur.lua.
         """
-        return Every(self, Timing(interval, starting, backlog, jid))
+        return Every(self, Timing(interval, starting, backlog, jid, calendar))
 
 
 class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
@@ -416,12 +422,13 @@ class AsyncFunctionJob(AnyFunctionJob[P, C, R]):
 
     def every(
         self,
-        interval: Duration,
+        interval: Duration | str,
         /,
         *,
         starting: datetime | float | None = None,
-        backlog: int = DEFAULT_BACKLOG,
+        backlog: int | None = None,
         jid: str | None = None,
+        **calendar: Unpack[CalendarOptions],
     ) -> AsyncEvery[P]:
-        """Put the job at a fixed interval, as `FunctionJob.every`: `await report.every(3600).put("sales")`."""
-        return AsyncEvery(self, Timing(interval, starting, backlog, jid))
+        """Put the job at a fixed interval or by a cron expression, as `FunctionJob.every`: `await report.every(3600).put("sales")`."""
+        return AsyncEvery(self, Timing(interval, starting, backlog, jid, calendar))

@@ -1,7 +1,9 @@
 """Options of recurring jobs, which are checked before anything is sent."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypedDict
+from datetime import datetime
+from time import time
+from typing import Any, Final, Literal, TypedDict
 
 from holdfast.bounds import Backlog
 from holdfast.client.put_options import (
@@ -12,33 +14,54 @@ from holdfast.client.put_options import (
     with_class_defaults,
 )
 from holdfast.code.backoff import BackoffData
+from holdfast.code.calendar import Calendar, Moment, moment_of, tz_version
 from holdfast.code.put_options import OPTIONS, KeptOptions
 from holdfast.codecs import encode_data
 from holdfast.commands.options import ExtraOptions
-from holdfast.commands.recurring import Recur, RecurUpdate
+from holdfast.commands.recurring import CalendarFacts, Recur, RecurUpdate
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
     DEFAULT_RETRIES,
     MAX_DELAY,
     SHORTEST,
+    Duration,
     Settings,
     check_bounded,
     check_milliseconds,
     check_name,
     check_queue,
+    check_whole,
     unknown_option,
 )
 
 MAX_JID: Final = 180
 
 
-class RecurMore(KeptOptions, total=False):
+class CalendarOptions(TypedDict, total=False):
+    """Options of a recurring job that follows a cron expression, in the time zone `zone` (a name such as `Europe/Berlin`; default UTC).
+
+    `missed`: which of the moments that no worker was there for get a job: "once" (the last one, the default), "skip", "all", or how many.
+    `overlap="skip"` leaves a moment out while the last job has not ended. `jitter`: seconds by which a job may be put later. `start` and `end`: datetimes
+    with a zone, or epoch seconds, between which the moments lie."""
+
+    zone: str | None
+    missed: Literal["once", "skip", "all"] | int | None
+    overlap: Literal["allow", "skip"] | None
+    jitter: Duration | None
+    start: datetime | float | None
+    end: datetime | float | None
+
+
+class RecurMore(KeptOptions, CalendarOptions, total=False):
     """More options of a template and its jobs, as in `PutOptions`; `expires` counts from each put. With
-    `keeps_time`, an existing template keeps when its next job is due, and a new interval counts from the last job."""
+    `keeps_time`, an existing template keeps when its next job is due, and a new interval counts from the last job.
+
+    In place of an interval, `cron` is an expression of five fields, or a name such as `@daily`, with the options of `CalendarOptions`."""
 
     backoff: BackoffData | None
     keeps_time: bool
+    cron: str | None
 
 
 class Changes(TypedDict, total=False):
@@ -54,7 +77,8 @@ class Changes(TypedDict, total=False):
     throttles: Sequence[str]
 
 
-_OWN: Final = ("interval", "offset", "backlog", "keeps_time")
+_CALENDAR: Final = ("cron", *CalendarOptions.__annotations__)
+_OWN: Final = ("interval", "offset", "backlog", "keeps_time", *_CALENDAR)
 _OPTIONS: Final = (*_OWN, *(name for name, option in OPTIONS.items() if option.recurring))
 _OF_PUTS: Final = tuple(
     name for name, option in OPTIONS.items() if not option.recurring and name != "only_new"
@@ -70,10 +94,8 @@ def make_recur(
     for option in options:
         if option not in _OPTIONS:
             raise unknown_option("recur", option, _OPTIONS)
-    if options.get("interval") is None:
-        raise UsageError("recur requires an interval in seconds: recur(klass, data, 60)")
-    interval = check_milliseconds("interval", options["interval"], SHORTEST)
     jid = _jid(options.get("jid"))
+    calendar, plan, interval = _timing(jid, options)
     values = checked_values(options)
     extra = extra_options(values, jid)
     return Recur(
@@ -89,7 +111,65 @@ def make_recur(
         extra or ExtraOptions(),
         bool(options.get("keeps_time")),
         values.get("max_losses"),
+        calendar,
+        plan,
     )
+
+
+def _timing(jid: str, options: Mapping[str, Any]) -> tuple[CalendarFacts | None, Sequence[Moment], int]:
+    """Return the calendar of a template and its first plan, if it follows one, and its interval in ms. Raises UsageError."""
+    if options.get("cron") is None:
+        for name in _CALENDAR:
+            if options.get(name) is not None:
+                raise UsageError(f"{name} needs cron=: an interval has no calendar")
+        if options.get("interval") is None:
+            raise UsageError(
+                "recur requires an interval in seconds: recur(klass, data, 60); or cron='0 3 * * *'"
+            )
+        return None, (), check_milliseconds("interval", options["interval"], SHORTEST)
+    for name in ("interval", "offset", "backlog"):
+        if options.get(name):
+            raise UsageError(f"{name} cannot be given with cron=")
+    start, end = (_moment(name, options.get(name)) for name in ("start", "end"))
+    jitter = check_milliseconds("jitter", options.get("jitter") or 0) / 1000
+    zone = options.get("zone")
+    calendar = Calendar(options["cron"], "UTC" if zone is None else zone, jitter, start, end).checked()
+    now = time()
+    gap = calendar.shortest_gap(now)
+    if gap and jitter >= gap:
+        raise UsageError(f"jitter: expected less than the {gap:g} s between two moments, got {jitter:g} s")
+    plan = calendar.plan(jid, now)
+    if not plan:
+        raise UsageError(f"cron: {calendar.cron!r} names no moment before the end")
+    facts = CalendarFacts(
+        calendar.cron,
+        calendar.zone,
+        tz_version(),
+        _missed(options.get("missed")),
+        _overlap(options.get("overlap")),
+        round(jitter * 1000),
+        round(start * 1000),
+        round(end * 1000),
+    )
+    return facts, plan, max(1, round(gap * 1000)) if gap else round(MAX_DELAY * 1000)
+
+
+def _moment(name: str, value: object) -> float:
+    return 0.0 if value is None else moment_of(name, value)
+
+
+def _missed(value: object) -> str:
+    if value is None or value in ("once", "skip", "all"):
+        return str(value or "once")
+    if isinstance(value, str):
+        raise UsageError(f"missed: expected 'once', 'skip', 'all' or a number, got {value!r:.80}")
+    return str(check_whole("missed", value, 1, 1000))
+
+
+def _overlap(value: object) -> str:
+    if value is None or value in ("allow", "skip"):
+        return str(value or "allow")
+    raise UsageError(f"overlap: expected 'allow' or 'skip', got {value!r:.80}")
 
 
 def make_update(settings: Settings, jid: str, changes: Mapping[str, object]) -> RecurUpdate:

@@ -1,7 +1,7 @@
 """Recurring jobs, for both clients: `client.recurring[jid]`."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NoReturn, TypeVar, Unpack
+from typing import Any, Final, Generic, NoReturn, TypeVar, Unpack
 
 import msgspec
 
@@ -18,18 +18,22 @@ from holdfast.client.descriptors import (
 )
 from holdfast.client.jobs.facts import JidHandle, Local, imported
 from holdfast.client.recur_options import Changes, make_update
+from holdfast.code.calendar import LEAST_SECONDS, Calendar, tz_version
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.base import map_reply
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.recurring import (
     RecurCancel,
+    RecurExtend,
     RecurGet,
     RecurPause,
     RecurringFacts,
     RecurRun,
     RecurTag,
+    RecurUnplanned,
     RecurUpdate,
+    Unplanned,
 )
 from holdfast.errors import UsageError
 from holdfast.models import text
@@ -116,6 +120,21 @@ class RecurringVerbs(JidHandle):
     def next(self) -> float | None:
         """When the next job is due, in epoch seconds; None if never. While it is paused: when it would have been due."""
         return self.facts.next_ms / 1000 if self.facts.next_ms else None
+
+    @property
+    def cron(self) -> str | None:
+        """The cron expression that it follows; None if it has an interval."""
+        return None if self.facts.calendar is None else self.facts.calendar.cron
+
+    @property
+    def zone(self) -> str | None:
+        """The time zone of its calendar; None if it has an interval."""
+        return None if self.facts.calendar is None else self.facts.calendar.zone
+
+    @property
+    def missed(self) -> int:
+        """How many moments of its calendar got no job so far."""
+        return 0 if self.facts.calendar is None else self.facts.calendar.left_out
 
     @property
     def paused(self) -> bool:
@@ -262,6 +281,34 @@ class RecurringJob(RecurringVerbs, SyncMethods):
 
 class AsyncRecurringJob(RecurringVerbs, AsyncMethods):
     """A recurring job of an async client."""
+
+
+_AHEAD_MS: Final = round(LEAST_SECONDS * 1000)
+_PIECES: Final = 10
+
+
+def extend_plans(ask: Planner, now: float) -> Plan[int]:
+    """Plan recurring jobs on that follow a calendar and have few moments left; return how many there were.
+
+    Every worker does it once a minute. Of two that do it at the same time, one does it. Core: verbs/recur.lua.
+    """
+    short = yield from ask(RecurUnplanned(round(now * 1000) + _AHEAD_MS))
+    for one in short:
+        yield from _extend(ask, one, now)
+    return len(short)
+
+
+def _extend(ask: Planner, one: Unplanned, now: float) -> Plan[None]:
+    """Plan one on until it has enough, also if nobody did for a long time."""
+    own, last_ms = one.calendar, one.last_ms
+    calendar = Calendar(own.cron, own.zone, own.jitter_ms / 1000, own.start_ms / 1000, own.end_ms / 1000)
+    for _ in range(_PIECES):
+        plan = calendar.plan(one.jid, last_ms / 1000)
+        if not (yield from ask(RecurExtend(one.jid, last_ms, tz_version(), plan))) or not plan:
+            return
+        last_ms = plan[-1].nominal_ms
+        if last_ms > now * 1000 + _AHEAD_MS:
+            return
 
 
 J = TypeVar("J", bound=RecurringVerbs)

@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.bounds import (
     Backlog,
+    Limit,
     Losses,
     Milliseconds,
     Name,
@@ -16,6 +17,7 @@ from holdfast.bounds import (
     Priority,
     Retries,
     ThrottleNames,
+    Whole,
 )
 from holdfast.commands.attributes import Tag
 from holdfast.commands.base import AuditedChange, CommandBase, Reply, Word
@@ -26,6 +28,46 @@ from holdfast.models import text, texts
 
 _LATE_MS: Final = 5000
 """A turn that is due for so long counts as missed: a worker asks the queue more often."""
+
+
+class CalendarFacts(msgspec.Struct, frozen=True, gc=False):
+    """What a template that follows a calendar has beside the others.
+
+    `cron` and `zone` are as they were written, `tz` the version of the data about zones that its plan was made with. `missed`: which of the
+    moments that were missed get a job (`once`, `skip`, `all` or a number); `overlap`: `allow`, or `skip` a moment while the last job has not ended. In ms:
+    `jitter`, `start` and `end` (0: none), `nominal` (the next moment), `planned` (the last one that is planned). `left_out` moments got no job.
+    """
+
+    cron: str
+    zone: str = "UTC"
+    tz: str = ""
+    missed: str = "once"
+    overlap: str = "allow"
+    jitter_ms: int = 0
+    start_ms: int = 0
+    end_ms: int = 0
+    nominal_ms: int = 0
+    left_out: int = 0
+    planned_ms: int = 0
+
+    @classmethod
+    def from_pairs(cls, pairs: Sequence[Reply]) -> "CalendarFacts | None":
+        """Read (name, text) pairs of a row; None if there are none."""
+        found = dict(zip(texts(pairs[::2]), texts(pairs[1::2]), strict=True))
+        if not found:
+            return None
+        numbers = {
+            name: int(found.get(name) or 0) for name in ("jitter", "start", "end", "nominal", "planned")
+        }
+        return cls(
+            found["cron"],
+            found["zone"],
+            found["tz"],
+            found["missed"],
+            found["overlap"],
+            left_out=int(found.get("left_out") or 0),
+            **{f"{name}_ms": value for name, value in numbers.items()},
+        )
 
 
 class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
@@ -55,6 +97,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     paused_by: str = ""
     paused_why: str = ""
     paused_since_ms: int = 0
+    calendar: CalendarFacts | None = None
 
     def missed_by(self, now_ms: int) -> int:
         """Return how many turns it has missed: in its pause, or because no worker has asked its queue since they were due."""
@@ -82,6 +125,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             paused,
         ) = row[:15]
         who, why, paused_since = row[15:18] if len(row) > 17 else ("", "", 0)
+        calendar = CalendarFacts.from_pairs(row[18]) if len(row) > 18 else None
         options = [text(value) if isinstance(value, bytes) else str(value) for value in stored]
         return cls(
             jid=text(jid),
@@ -102,6 +146,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             paused_by=text(who),
             paused_why=text(why),
             paused_since_ms=int(paused_since),
+            calendar=calendar,
         )
 
 
@@ -128,6 +173,8 @@ class Recur(CommandBase, frozen=True, gc=False):
     options: ExtraOptions = ExtraOptions()
     keeps_time: bool = False
     max_losses: Losses | None = None
+    calendar: CalendarFacts | None = None
+    plan: Sequence[tuple[int, int]] = ()
 
     def words(self) -> Sequence[Word]:
         return (
@@ -141,11 +188,84 @@ class Recur(CommandBase, frozen=True, gc=False):
             self.priority,
             budgets(self.retries, self.max_losses),
             self.backlog,
-            *self.options.words(),
+            *self._options(),
         )
+
+    def _options(self) -> list[Word]:
+        count, *pairs = self.options.words()
+        if self.calendar is None:
+            return [count, *pairs]
+        own = self.calendar
+        more = {
+            "cron": own.cron, "zone": own.zone, "tz": own.tz, "missed": own.missed, "overlap": own.overlap,
+            "jitter": own.jitter_ms, "start": own.start_ms, "end": own.end_ms, "plan": plan_text(self.plan),
+        }  # fmt: skip
+        return [int(count) + len(more), *pairs, *(word for pair in more.items() for word in pair)]
 
     def read(self, reply: Reply) -> str:
         return text(reply)
+
+
+def plan_text(plan: Sequence[tuple[int, int]]) -> str:
+    """Return the moments of a plan as the core reads them: due and nominal in ms, in turns."""
+    return " ".join(f"{due} {nominal}" for due, nominal in plan)
+
+
+class Unplanned(msgspec.Struct, frozen=True, gc=False):
+    """A template of which few moments are planned: its jid, its calendar, and the last moment that is planned."""
+
+    jid: str
+    calendar: CalendarFacts
+    last_ms: int
+
+
+class RecurUnplanned(CommandBase, frozen=True, gc=False):
+    """List up to `count` templates of which no moment after `until_ms` is planned. Core: verbs/recur.lua."""
+
+    verb: ClassVar[str] = "recur_unplanned"
+    reads: ClassVar[bool] = True
+
+    until_ms: Whole
+    count: Limit = 100
+
+    def words(self) -> Sequence[Word]:
+        return (self.until_ms, self.count)
+
+    def read(self, reply: Reply) -> list[Unplanned]:
+        found: list[Unplanned] = []
+        for jid, cron, zone, tz, jitter, start, end, last in reply:
+            calendar = CalendarFacts(
+                text(cron),
+                text(zone),
+                text(tz),
+                jitter_ms=int(jitter or 0),
+                start_ms=int(start or 0),
+                end_ms=int(end or 0),
+            )
+            found.append(Unplanned(text(jid), calendar, int(last)))
+        return found
+
+
+class RecurExtend(CommandBase, frozen=True, gc=False):
+    """Plan a template on behind the moment `after_ms`, if that is the last one that is planned. Returns whether it was.
+
+    `plan` has (due, nominal) pairs in ms; without any, the template has no more moments. `tz` is the version of the data about zones that they
+    were computed with. Core: verbs/recur.lua.
+    """
+
+    verb: ClassVar[str] = "recur_extend"
+    adds: ClassVar[bool] = True
+
+    jid: Name
+    after_ms: Whole
+    tz: str = ""
+    plan: Sequence[tuple[int, int]] = ()
+
+    def words(self) -> Sequence[Word]:
+        return (self.jid, self.after_ms, self.tz, plan_text(self.plan))
+
+    def read(self, reply: Reply) -> bool:
+        return bool(reply)
 
 
 class RecurGet(CommandBase, frozen=True, gc=False):
@@ -308,5 +428,16 @@ class RecurCancel(CommandBase, frozen=True, gc=False):
 
 
 VERBS: Mapping[str, type[CommandBase]] = {
-    kind.verb: kind for kind in (Recur, RecurGet, RecurUpdate, RecurTag, RecurPause, RecurRun, RecurCancel)
+    kind.verb: kind
+    for kind in (
+        Recur,
+        RecurGet,
+        RecurUpdate,
+        RecurTag,
+        RecurPause,
+        RecurRun,
+        RecurCancel,
+        RecurUnplanned,
+        RecurExtend,
+    )
 }

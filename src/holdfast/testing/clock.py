@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from time import time
 from typing import Final, TypeVar
 
-from holdfast.client.function_jobs import moment_of
 from holdfast.client.sync import Client
+from holdfast.code.calendar import moment_of
 from holdfast.commands import Command
 from holdfast.commands.admin import Info, SetClock
 from holdfast.errors import UsageError

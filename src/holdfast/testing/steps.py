@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from holdfast.client.function_jobs import moment_of
 from holdfast.code.allowed import AllowList, Located
+from holdfast.code.calendar import moment_of
 from holdfast.code.current import running
 from holdfast.code.resolver import CodeTarget, Resolver
 from holdfast.commands.admin import SetClock

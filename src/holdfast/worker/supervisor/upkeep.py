@@ -7,8 +7,11 @@ from math import inf
 from time import monotonic
 from typing import Final
 
+from holdfast.client.recurring import extend_plans
+from holdfast.client.sync import Client
 from holdfast.commands.admin import Sweep
 from holdfast.commands.outcomes import HowReleased
+from holdfast.wire.exchange import exchange
 from holdfast.worker.leases.keeper import HeldLease
 from holdfast.worker.leases.losses import EarlyMessages, LostLeases, OverdueJobs
 from holdfast.worker.leases.releases import LAST_CALLS_TIMEOUT_S, PendingReleases, Verdict
@@ -114,6 +117,7 @@ class ChildUpkeep:
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP
             self._calls.call(partial(run, Sweep()), partial(log_failure, "sweeping"))
+            self._calls.call(_extend_plans, partial(log_failure, "planning recurring jobs"))
 
     def finish(self) -> None:
         """Release the last leases, and report that all children have ended. Makes no more calls."""
@@ -178,6 +182,11 @@ class ChildUpkeep:
             self._lost.add(lease, child)
         else:
             self._overdue.add(lease, child)
+
+
+def _extend_plans(client: Client) -> int:
+    now = client.store_time()
+    return client.runner.run(extend_plans(partial(exchange, client.shard), now))
 
 
 def _verdict_on(child: Supervised, lease: HeldLease) -> Verdict:

@@ -6,6 +6,7 @@ local checks = require("doors.checks")
 local requests = require("doors.requests")
 local put_options = require("doors.put_options")
 local options = require("nouns.job.options")
+local plan = require("nouns.recurrence.plan")
 local recur = require("verbs.recur")
 
 local LONGEST_NAME = 180 -- of a template: its jobs are named after it, with a number
@@ -45,6 +46,10 @@ local function read(args)
     t[field] = READERS[field](args, i)
   end
   t.retries, t.options.losses = checks.retries(args, 11)
+  if opts.calendar then
+    t.calendar, t.moments = opts.calendar, plan.read(opts.calendar.plan or "") or bad("plan is pairs of ms")
+    if not t.moments[1] then bad("the calendar has no moment to come") end
+  end
   return t
 end
 
@@ -76,6 +81,13 @@ return {
       local jid, t, offset = template(args, 5), read(args), number(args, 9, "offset", -bounds.CENTURY, bounds.CENTURY)
       return recur.run(ctx, jid, t, offset, args[3] == "keep")
     end) },
+  { "recur_unplanned", READS, "until count", function(ctx, args)
+    return recur.unplanned(ctx, checks.time(args, 1, "until"), number(args, 2, "count", 1, 1000))
+  end },
+  { "recur_extend", ADDS, "jid after tz plan", function(ctx, args)
+    local jid, after, tz = name(args, 1, "jid"), checks.time(args, 2, "after"), checks.text(args, 3, "tz", 100)
+    return recur.extend(ctx, jid, after, plan.read(args[4] or "") or bad("plan is pairs of ms"), tz)
+  end },
   { "recur_get", READS, "jid...", function(ctx, args) return recur.get(ctx, args, 1, names(args, 1, "jid")) end },
   { "recur_update", ADDS, "line number jid (key value)...", requests.row(function(ctx, args)
     return recur.update(ctx, name(args, 3, "jid"), changes(args))

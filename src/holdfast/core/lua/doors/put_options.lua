@@ -16,6 +16,10 @@ local KINDS = { fixed = true, exponential = true }
 local LEAST = { expires = 1, limit = 1, keep = 0, debounce_max = 1 } -- ms
 
 local LONGEST_TRACE = 1024 -- bytes
+-- Of a recurring job: its calendar, and the most bytes of each. `recurrence` has what they mean.
+local CALENDAR = {
+  cron = 200, zone = 100, tz = 100, missed = 20, overlap = 20, jitter = 20, start = 20, ["end"] = 20, plan = 65536,
+}
 local HOLDS = { ["end"] = true, start = true }
 local CONFLICTS = { keep = true, raise = true, replace = true, cancel = true }
 
@@ -77,6 +81,9 @@ local function read(args, first, count)
       opts.throttles = opts.throttles or {}
     elseif option == "backoff" then
       opts.backoff = M.backoff(args[i + 1])
+    elseif CALENDAR[option] then
+      opts.calendar = opts.calendar or {}
+      opts.calendar[option] = checks.text(args, i + 1, option, CALENDAR[option])
     elseif option == "trace" then
       opts.trace = trace(args[i + 1])
     elseif LEAST[option] then

@@ -4,8 +4,11 @@ local refuse = require("base.refuse")
 local occurrences = require("nouns.recurrence.occurrence")
 local options = require("nouns.job.options")
 local queues = require("nouns.queue.queue")
+local plan = require("nouns.recurrence.plan")
 local recurrence = require("nouns.recurrence.recurrence")
 local M = {}
+
+local WHEN = { "cron", "zone", "jitter", "start", "end" } -- of a calendar: what its moments depend on
 
 -- The throttle that binds all jobs of a queue.
 local function own(name) return "ql:q:" .. name end
@@ -30,17 +33,38 @@ local function as_before(ctx, jid, t, old)
   return due > 0 and due + t.interval - old.interval or nil
 end
 
+-- Whether two templates have the same moments.
+local function same_calendar(one, other)
+  for _, name in ipairs(WHEN) do
+    if one[name] ~= other[name] then return false end
+  end
+  return true
+end
+
+-- The first moment of a template that follows a calendar. One that is set again with the same calendar keeps its plan,
+-- of which `due` was the next moment.
+local function start_plan(ctx, jid, t, old, due)
+  local is_same = old and old.calendar and same_calendar(t.calendar, old.calendar) and plan.last(ctx, jid)
+  if is_same and due > 0 and due < recurrence.NEVER_DUE then return due end
+  local first, nominal = plan.set(ctx, jid, t.moments)
+  recurrence.set_nominal(ctx, jid, nominal)
+  return first
+end
+
 -- Makes a template, or replaces all of one but its count, whether it is paused and, if it `keeps`
 -- that, when it is due. `t` has queue, klass, data, interval, backlog, priority, retries, tags, throttles
 -- and options; the first occurrence is `offset` ms from now. Returns the jid.
 function M.run(ctx, jid, t, offset, keeps)
   local old = recurrence.read(ctx, jid)
   local when = keeps and as_before(ctx, jid, t, old) or ctx.now + offset
+  local due = old and recurrence.next(ctx, jid, old) or 0
   t.count, t.since, t.paused = old and old.count or 0, ctx.now, old and old.paused
   t.throttles = others(t.throttles, old and old.queue or t.queue, t.queue)
   queues.know(ctx, keys.of_queue(ctx, t.queue))
   if old then recurrence.leave(ctx, jid, old) end
   recurrence.write(ctx, jid, t)
+  if t.calendar or old and old.calendar then recurrence.write_calendar(ctx, jid, t.calendar) end
+  if t.calendar then when = start_plan(ctx, jid, t, old, due) end
   recurrence.place(ctx, jid, t, when)
   return jid
 end
@@ -49,6 +73,9 @@ end
 -- counts from the last occurrence.
 function M.update(ctx, jid, changes)
   local t = found(ctx, jid)
+  if t.calendar and changes.interval then
+    refuse.call("WRONG_STATE", jid .. " follows a calendar, and has no interval")
+  end
   local old, when = t.queue, recurrence.next(ctx, jid, t)
   if changes.queue then queues.know(ctx, keys.of_queue(ctx, changes.queue)) end -- it may have been forgotten
   if changes.interval then when = when + changes.interval - t.interval end
@@ -61,6 +88,19 @@ function M.update(ctx, jid, changes)
   return 1
 end
 
+-- What a template that follows a calendar has beside the others, as (name, text) pairs: its own fields, the moment that
+-- is next, how many got no job, and until when it is planned (ms). Empty for any other.
+local function calendar_row(ctx, jid, t)
+  local words = {}
+  if not t.calendar then return words end
+  local nominal, left_out = recurrence.nominal(ctx, jid)
+  for _, name in ipairs(recurrence.OF_CALENDAR) do words[#words + 1], words[#words + 2] = name, t.calendar[name] end
+  for name, value in pairs({ nominal = nominal, left_out = left_out, planned = plan.last(ctx, jid) or 0 }) do
+    words[#words + 1], words[#words + 2] = name, format("%.0f", value)
+  end
+  return words
+end
+
 local function row(ctx, jid)
   local t = recurrence.read(ctx, jid)
   if not t then return false end
@@ -70,7 +110,7 @@ local function row(ctx, jid)
   return {
     jid, t.queue, t.klass, t.data, t.interval, t.backlog, t.priority, t.retries, t.count, recurrence.next(ctx, jid, t),
     t.tags, throttles, options.pairs(t.options), t.since, t.paused and 1 or 0,
-    who, why, since,
+    who, why, since, calendar_row(ctx, jid, t),
   }
 end
 
@@ -117,6 +157,40 @@ end
 
 -- Puts one job of a template now, also of a paused one. Returns its jid.
 function M.put_now(ctx, jid) return occurrences.put_now(ctx, jid, found(ctx, jid)) end
+
+-- Templates that follow a calendar and of which no moment after `until_` is planned, as (jid, row) would have them:
+-- jid, cron, zone, tz, jitter, start, end, the last moment that is planned.
+function M.unplanned(ctx, until_, count)
+  local rows = {}
+  for _, jid in ipairs(plan.short(ctx, until_, count)) do
+    local t = recurrence.read(ctx, jid)
+    if t and t.calendar then
+      local c = t.calendar
+      rows[#rows + 1] = { jid, c.cron, c.zone, c.tz, c.jitter, c.start, c["end"], plan.last(ctx, jid) }
+    end
+  end
+  return rows
+end
+
+-- Plans a template on, behind the moment `after`: only if that is the last one still, so of two who do it one does.
+-- Without moments it is known to have no more. Returns whether it was so.
+function M.extend(ctx, jid, after, moments, tz)
+  local t = recurrence.read(ctx, jid)
+  if not t or not t.calendar or plan.last(ctx, jid) ~= after then return 0 end
+  if #moments == 0 then
+    plan.finish(ctx, jid)
+    return 1
+  end
+  plan.extend(ctx, jid, moments)
+  t.calendar.tz = tz
+  recurrence.write_calendar(ctx, jid, t.calendar)
+  if recurrence.next(ctx, jid, t) >= recurrence.NEVER_DUE then
+    local due, nominal = plan.take(ctx, jid)
+    recurrence.set_nominal(ctx, jid, nominal)
+    recurrence.place(ctx, jid, t, due)
+  end
+  return 1
+end
 
 -- Deletes templates; their jobs stay. Returns per jid 1, or 0 if it is unknown.
 function M.cancel(ctx, args, first, last)

@@ -8,13 +8,16 @@ local extra = require("nouns.job.extra")
 local job = require("nouns.job.job")
 local options = require("nouns.job.options")
 local queues = require("nouns.queue.queue")
+local plan = require("nouns.recurrence.plan")
 local recurrence = require("nouns.recurrence.recurrence")
 local state = require("nouns.job.state")
 local tag = require("nouns.job.tag")
+local unique = require("nouns.job.unique")
 local M = {}
 
 local PIECE = 512 -- templates looked at at once
 local TRIES = 100 -- names found taken, after which the next call continues
+local LATE = 60000 -- ms after which a moment counts as missed where missed ones get no job
 local HEAVY = 2048 -- bytes of data that cost about as much as a tag
 
 -- The first occurrence to be made up: what is more than the backlog is left out.
@@ -92,6 +95,51 @@ local function allowed(t, budget)
   return most < budget.jobs and most or budget.jobs, weight
 end
 
+-- Where the moments begin that get a job: of those that were missed only some do.
+local function first_kept(ctx, t, moments)
+  local missed, count = t.calendar.missed, #moments / 2
+  if missed == "skip" then return ctx.now - moments[#moments - 1] > LATE and count + 1 or count end
+  local most = missed == "once" and 1 or missed == "all" and count or tonumber(missed) or 1
+  return math.max(1, count - most + 1)
+end
+
+-- Whether the last job of a template still runs or waits, where its jobs must not overlap; if not, this one is it now.
+local function overlaps(ctx, jid, t, name)
+  if t.calendar.overlap ~= "skip" then return false end
+  local digest = unique.digest(t.klass, "r:" .. jid)
+  if unique.standing(ctx, digest, unique.END, name) then return true end
+  unique.take(ctx, digest, unique.END, name)
+  return false
+end
+
+-- Puts up to `most` jobs of a template that follows a calendar, and takes what it has done or left out off its plan.
+-- Returns how many, and whether it is still due.
+local function from_plan(ctx, queue, jid, t, most)
+  local moments = { floor(tonumber(call("ZSCORE", queue.recurring, jid))), recurrence.nominal(ctx, jid) }
+  moments[3] = nil -- how many got no job
+  plan.add_due(ctx, jid, moments)
+  local count, kept = #moments / 2, first_kept(ctx, t, moments)
+  local last = math.min(count, kept + most - 1)
+  local first, idle = queues.enter(ctx, queue, 0, ctx.bounds.hidden)
+  local done = 0
+  for i = kept, last do
+    local name = next_name(ctx, jid, t)
+    if name and not overlaps(ctx, jid, t, name) then
+      done = done + 1
+      put(ctx, queue, jid, name, t, moments[2 * i - 1], first + done)
+    end
+  end
+  if done > 0 then queues.enter(ctx, queue, done, ctx.bounds.hidden) end
+  recurrence.leave_out(ctx, jid, last - done)
+  recurrence.write_count(ctx, jid, t)
+  plan.drop(ctx, jid, last - 1)
+  local due, nominal = plan.take(ctx, jid)
+  recurrence.set_nominal(ctx, jid, nominal or 0)
+  call("ZADD", queue.recurring, due or recurrence.NEVER_DUE, jid)
+  if done > 0 and idle then queues.signal(queue) end
+  return done, last < count
+end
+
 -- Puts the jobs of one template that is due. Returns whether there is room for another.
 local function from_template(ctx, queue, jid, budget)
   local t = recurrence.read(ctx, jid)
@@ -99,8 +147,13 @@ local function from_template(ctx, queue, jid, budget)
     call("ZREM", queue.recurring, jid) -- an orphan: its template is gone
     return true
   end
-  local when = first_of(ctx, t, tonumber(call("ZSCORE", queue.recurring, jid)))
   local most, weight = allowed(t, budget)
+  if t.calendar then
+    local done, is_due = from_plan(ctx, queue, jid, t, most)
+    budget.jobs, budget.weight, budget.fresh = budget.jobs - done, budget.weight - done * weight, false
+    return budget.jobs > 0 and not is_due
+  end
+  local when = first_of(ctx, t, tonumber(call("ZSCORE", queue.recurring, jid)))
   local first, idle = queues.enter(ctx, queue, 0, ctx.bounds.hidden)
   local done = 0
   while when <= ctx.now and done < most do

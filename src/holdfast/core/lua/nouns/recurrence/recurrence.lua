@@ -7,12 +7,19 @@
 -- since when are kept for people.
 local keys = require("base.keys")
 local event = require("nouns.event.event")
+local plan = require("nouns.recurrence.plan")
 local queues = require("nouns.queue.queue")
 local M = {}
 
+-- Of a template that follows a calendar: cron and zone as they were written, tz (which data of zones the plan was made
+-- with), missed (`once`, `skip`, `all` or a number: which of the missed moments get a job), overlap (`allow` or
+-- `skip`), jitter, start and end (ms, for those who plan).
+M.OF_CALENDAR = { "cron", "zone", "tz", "missed", "overlap", "jitter", "start", "end" }
+local NOMINAL, LEFT_OUT = "nominal", "missed-count" -- fields: the moment that is next, and how many got no job
 M.NUMBERS = { "interval", "backlog", "priority", "retries", "since" }
 M.LISTS = { "tags", "throttles", "options" }
 local NEVER_DUE = 2 ^ 53 - 1
+M.NEVER_DUE = NEVER_DUE
 local BY, WHY, SINCE = "paused-by", "paused-why", "paused-since"
 
 -- The template of that name as a table, or nil. interval and since are in ms, backlog
@@ -20,13 +27,45 @@ local BY, WHY, SINCE = "paused-by", "paused-why", "paused-since"
 -- also the default; paused is nil, or the next occurrence.
 function M.read(ctx, jid)
   local found = call("HMGET", ctx.keys.template .. jid, "queue", "klass", "data", "count", "interval", "backlog",
-    "priority", "retries", "since", "tags", "throttles", "options", "paused")
+    "priority", "retries", "since", "tags", "throttles", "options", "paused", "cron")
   if not found[1] then return nil end
   local t = { queue = found[1], klass = found[2], data = found[3], count = tonumber(found[4]) }
   t.paused = tonumber(found[13])
   for i, name in ipairs(M.NUMBERS) do t[name] = tonumber(found[4 + i]) end
   for i, name in ipairs(M.LISTS) do t[name] = mp_unpack(found[9 + i]) end
+  if found[14] then t.calendar = M.calendar_of(ctx, jid) end
   return t
+end
+
+-- What a template that follows a calendar has beside the others, by name.
+function M.calendar_of(ctx, jid)
+  local found, calendar = call("HMGET", ctx.keys.template .. jid, unpack_(M.OF_CALENDAR)), {}
+  for i, name in ipairs(M.OF_CALENDAR) do calendar[name] = found[i] or "" end
+  return calendar
+end
+
+-- Writes it; nil: the template has an interval.
+function M.write_calendar(ctx, jid, calendar)
+  local key = ctx.keys.template .. jid
+  if not calendar then
+    call("HDEL", key, NOMINAL, unpack_(M.OF_CALENDAR))
+    return plan.forget(ctx, jid)
+  end
+  local words = {}
+  for _, name in ipairs(M.OF_CALENDAR) do words[#words + 1], words[#words + 2] = name, calendar[name] end
+  call("HSET", key, unpack_(words))
+end
+
+-- The moment of the calendar that is next (ms), and how many moments got no job so far.
+function M.nominal(ctx, jid)
+  local found = call("HMGET", ctx.keys.template .. jid, NOMINAL, LEFT_OUT)
+  return tonumber(found[1] or nil) or 0, tonumber(found[2] or nil) or 0
+end
+
+function M.set_nominal(ctx, jid, nominal) call("HSET", ctx.keys.template .. jid, NOMINAL, nominal) end
+
+function M.leave_out(ctx, jid, count)
+  if count > 0 then call("HINCRBY", ctx.keys.template .. jid, LEFT_OUT, count) end
 end
 
 function M.write(ctx, jid, t)
@@ -71,10 +110,22 @@ function M.pause(ctx, jid, t, who, why)
   event.changed(ctx, "recurring")
 end
 
+-- The first moment of a plan that is not over, NEVER_DUE if there is none.
+local function first_left(ctx, jid, when)
+  local nominal
+  while when < ctx.now do
+    when, nominal = plan.take(ctx, jid)
+    if not when then return NEVER_DUE end
+    M.set_nominal(ctx, jid, nominal)
+  end
+  return when
+end
+
 -- It puts jobs again, from the first occurrence that is not over: what was missed is left out.
 function M.resume(ctx, jid, t)
   local when = t.paused
-  if when < ctx.now then when = when + ceil((ctx.now - when) / t.interval) * t.interval end
+  if t.calendar then when = first_left(ctx, jid, when)
+  elseif when < ctx.now then when = when + ceil((ctx.now - when) / t.interval) * t.interval end
   t.paused = nil
   call("HDEL", ctx.keys.template .. jid, "paused", BY, WHY, SINCE)
   M.place(ctx, jid, t, when)
@@ -93,6 +144,7 @@ function M.leave(ctx, jid, t) call("ZREM", keys.of_queue(ctx, t.queue).recurring
 
 function M.delete(ctx, jid, t)
   M.leave(ctx, jid, t)
+  if t.calendar then plan.forget(ctx, jid) end
   call("UNLINK", ctx.keys.template .. jid)
   event.changed(ctx, "recurring")
 end

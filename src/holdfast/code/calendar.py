@@ -1,0 +1,156 @@
+"""Calendars of recurring jobs: the moments that a cron expression names in a time zone.
+
+The store keeps the next moments of a template as its plan (`Plan`); any client, worker or program computes more of them. A fixed
+time that the change to summer time skips runs right after the change, one that comes twice in autumn runs once; expressions
+with `*` in the hours run by elapsed time: as Debian's cron.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from functools import cache
+from hashlib import sha256
+from itertools import pairwise
+from typing import Final, NamedTuple
+from zoneinfo import TZPATH, ZoneInfo, available_timezones
+
+from cronsim import CronSim, CronSimError
+
+from holdfast.errors import UsageError
+from holdfast.settings import check_seconds
+
+MOST_MOMENTS: Final = 1500
+LEAST_MOMENTS: Final = 100
+LEAST_SECONDS: Final = 25 * 3600.0
+"""A plan has at least so many moments, and reaches at least so far, but never has more than MOST_MOMENTS."""
+_NICKNAMES: Final = {
+    "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *", "@every_minute": "* * * * *",
+}  # fmt: skip
+_FIELDS: Final = 5
+_LAST_YEAR: Final = 2100
+
+
+class Moment(NamedTuple):
+    """When a job is put, and the moment of the calendar that it is for, both in epoch milliseconds."""
+
+    due_ms: int
+    nominal_ms: int
+
+
+class Calendar(NamedTuple):
+    """A cron expression in a zone. `jitter`: seconds by which a job may be put later; `start` and `end`: epoch seconds, 0 for none."""
+
+    cron: str
+    zone: str = "UTC"
+    jitter: float = 0.0
+    start: float = 0.0
+    end: float = 0.0
+
+    def checked(self) -> "Calendar":
+        """Return this calendar. Raises UsageError for an expression that is wrong or names no moment, or an unknown zone."""
+        found = self._replace(cron=check_cron(self.cron), zone=check_zone(self.zone))
+        if found.end and found.end <= found.start:
+            raise UsageError("end must be later than start")
+        if found.first_after(found.start) is None:
+            raise UsageError(f"cron: {self.cron!r:.100} names no moment before the year {_LAST_YEAR}")
+        return found
+
+    def first_after(self, moment: float) -> float | None:
+        """Return the first moment after one, in epoch seconds; None if there is none."""
+        return next(self.moments(moment), None)
+
+    def moments(self, after: float) -> Iterator[float]:
+        """Yield the moments after one, in epoch seconds, without jitter."""
+        begin = max(after, self.start - 0.001)
+        for found in CronSim(self.cron, datetime.fromtimestamp(begin, zone_of(self.zone))):
+            if found.year >= _LAST_YEAR:
+                return
+            moment = found.timestamp()
+            if self.end and moment > self.end:
+                return
+            yield moment
+
+    def plan(self, jid: str, after: float) -> list[Moment]:
+        """Return the moments of a plan that begins after one: at least 100 of them and 25 hours, at most 1,500."""
+        made: list[Moment] = []
+        for moment in self.moments(after):
+            if len(made) >= MOST_MOMENTS or (len(made) >= LEAST_MOMENTS and moment > after + LEAST_SECONDS):
+                break
+            nominal = round(moment * 1000)
+            made.append(Moment(nominal + self._late_by(jid, nominal), nominal))
+        return made
+
+    def _late_by(self, jid: str, nominal_ms: int) -> int:
+        """Return by how many milliseconds one job is put later: always the same for one moment of one template."""
+        if not self.jitter:
+            return 0
+        dice = int.from_bytes(sha256(f"{jid} {nominal_ms}".encode()).digest()[:8], "big")
+        return int(dice / 2**64 * self.jitter * 1000)
+
+    def shortest_gap(self, after: float, count: int = LEAST_MOMENTS) -> float:
+        """Return the shortest time between two of the next moments, in seconds; 0 if there is one at most."""
+        found = [moment for moment, _ in zip(self.moments(after), range(count), strict=False)]
+        return min((later - one for one, later in pairwise(found)), default=0.0)
+
+
+def check_cron(cron: object) -> str:
+    """Return a cron expression of five fields; a nickname such as `@daily` stands for one. Raises UsageError."""
+    if not isinstance(cron, str):
+        raise UsageError(f"cron: expected an expression such as '0 3 * * *', got {cron!r:.100}")
+    written = " ".join(_NICKNAMES.get(cron.strip().lower(), cron).split())
+    if written.startswith("@"):
+        raise UsageError(f"cron: expected one of {', '.join(_NICKNAMES)}, got {cron!r:.100}")
+    if len(written.split(" ")) != _FIELDS:
+        raise UsageError(
+            f"cron: expected five fields (minute, hour, day, month, weekday) such as '0 3 * * *', got {cron!r:.100}"
+        )
+    try:
+        CronSim(written, datetime.now(UTC))
+    except CronSimError as error:
+        raise UsageError(f"cron: {str(error).lower()} in {cron!r:.100}") from None
+    return written
+
+
+def check_zone(zone: object) -> str:
+    """Return the name of a time zone such as `Europe/Berlin`. Raises UsageError, with the nearest name."""
+    if isinstance(zone, ZoneInfo) and zone.key:
+        return zone.key
+    if not isinstance(zone, str) or not zone:
+        raise UsageError(f"zone: expected a name such as 'Europe/Berlin', got {zone!r:.100}")
+    zone_of(zone)
+    return zone
+
+
+@cache
+def zone_of(name: str) -> ZoneInfo:
+    """Return a time zone by its name. Raises UsageError."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        known = available_timezones()
+    close = get_close_matches(name, known, 1, 0.5)
+    advice = f"; did you mean {close[0]!r}?" if close else ""
+    if not known:
+        advice = f"; this machine has no time zones (looked in {', '.join(TZPATH)}): pip install tzdata"
+    raise UsageError(f"zone: there is no time zone {name!r:.100}{advice}")
+
+
+def tz_version() -> str:
+    """Return the version of the data about time zones of this machine; "" if that is not known."""
+    try:
+        import tzdata
+    except ImportError:
+        return ""
+    return str(tzdata.IANA_VERSION)
+
+
+def moment_of(what: str, moment: object) -> float:
+    """Return a time in epoch seconds; it is given as a datetime with a time zone, or in epoch seconds. Raises UsageError."""
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise UsageError(f"{what} has no time zone: use datetime(…, tzinfo=…), or datetime.now(UTC) + …")
+        moment = moment.timestamp()
+    if isinstance(moment, bool) or not isinstance(moment, (int, float)):
+        raise UsageError(f"{what} must be a datetime or epoch seconds, not {moment!r:.80}")
+    return check_seconds(what, moment)

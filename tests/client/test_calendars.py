@@ -1,0 +1,128 @@
+"""Recurring jobs that follow a calendar: cron expressions, zones, missed moments; for both clients."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from holdfast import UsageError
+from holdfast.code.calendar import Calendar
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def report(name: str = "sales") -> str:
+    return name
+
+
+def moments(cron: str, zone: str, first: datetime, count: int) -> list[str]:
+    calendar = Calendar(cron, zone).checked()
+    found = calendar.moments(first.timestamp())
+    return [datetime.fromtimestamp(next(found), ZoneInfo(zone)).isoformat() for _ in range(count)]
+
+
+def test_a_fixed_time_in_a_skipped_hour_runs_right_after_it():
+    assert moments("30 2 * * *", "Europe/Berlin", datetime(2026, 3, 28, 3, tzinfo=BERLIN), 2) == [
+        "2026-03-29T03:00:00+02:00",
+        "2026-03-30T02:30:00+02:00",
+    ]
+
+
+def test_a_fixed_time_in_a_repeated_hour_runs_once():
+    assert moments("30 2 * * *", "Europe/Berlin", datetime(2026, 10, 24, 3, tzinfo=BERLIN), 2) == [
+        "2026-10-25T02:30:00+02:00",
+        "2026-10-26T02:30:00+01:00",
+    ]
+
+
+def test_every_hour_runs_by_elapsed_time_in_both_nights():
+    for day, hours in (
+        (datetime(2026, 3, 29, tzinfo=BERLIN), 23),
+        (datetime(2026, 10, 25, tzinfo=BERLIN), 25),
+    ):
+        calendar, end = Calendar("0 * * * *", "Europe/Berlin"), day + timedelta(days=1)
+        begin = day.timestamp() - 1
+        found = [moment for moment, _ in zip(calendar.moments(begin), range(30), strict=False)]
+        assert sum(moment < end.timestamp() for moment in found) == hours
+
+
+def test_a_name_stands_for_an_expression():
+    assert moments("@daily", "UTC", datetime(2026, 1, 1, 5, tzinfo=UTC), 1) == ["2026-01-02T00:00:00+00:00"]
+
+
+def test_a_template_has_the_next_moment_of_its_calendar(do):
+    queue = do.client.queues["q"]
+    jid = do(lambda: queue.recur("shop.Report", {}, cron="0 3 * * *", zone="Europe/Berlin", jid="nightly"))
+    found = do(lambda: do.client.recurring[jid])
+    due = datetime.fromtimestamp(found.next, BERLIN)
+    assert (due.hour, due.minute) == (3, 0)
+    assert (found.cron, found.zone, found.missed, found.interval) == ("0 3 * * *", "Europe/Berlin", 0, 86_400)
+
+
+def test_a_function_job_follows_a_calendar(do):
+    job = do.client.job(queue="q")(report)
+    made = do(
+        lambda: job.every("*/15 8-18 * * 1-5", zone="America/New_York", missed="all", jitter=5).put("tax")
+    )
+    found = do(lambda: do.client.recurring[made.jid])
+    assert found.facts.calendar.missed == "all"
+    assert found.facts.calendar.jitter_ms == 5000
+    again = do(
+        lambda: job.every("*/15 8-18 * * 1-5", zone="America/New_York", missed="all", jitter=5).put("tax")
+    )
+    assert again.jid == made.jid
+    assert do(lambda: do.client.recurring[made.jid]).next == found.next
+
+
+def test_jitter_is_the_same_for_one_moment_whoever_computes_it():
+    calendar = Calendar("0 * * * *", jitter=600).checked()
+    one, other = (calendar.plan("r", 1_800_000_000 + later) for later in (0, 7200))
+    assert {moment.nominal_ms: moment.due_ms for moment in one}.items() >= {
+        moment.nominal_ms: moment.due_ms for moment in other[:50]
+    }.items()
+    late = [moment.due_ms - moment.nominal_ms for moment in one]
+    assert 0 <= min(late) < max(late) < 600_000
+    assert len(set(late)) > 50
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"cron": "* * *"}, "five fields"),
+        ({"cron": "61 * * * *"}, "bad minute"),
+        ({"cron": "0 0 31 2 *"}, "day-of-month"),
+        ({"cron": "0 0 29 2 *", "end": 1_800_000_000}, "no moment"),
+        ({"cron": "@dayly"}, "expected one of @yearly"),
+        ({"cron": 5}, "expected an expression"),
+        ({"cron": "* * * * *", "zone": "Europe/Berln"}, "did you mean 'Europe/Berlin'"),
+        ({"cron": "* * * * *", "jitter": 60}, "less than the 60 s"),
+        ({"cron": "* * * * *", "missed": "never"}, "'once', 'skip', 'all' or a number"),
+        ({"cron": "* * * * *", "overlap": "wait"}, "'allow' or 'skip'"),
+        ({"cron": "* * * * *", "start": 2_000_000_000, "end": 1_900_000_000}, "end must be later"),
+        ({"cron": "* * * * *", "interval": 5}, "interval cannot be given"),
+        ({"interval": 5, "zone": "UTC"}, "zone needs cron"),
+    ],
+)
+def test_a_calendar_that_does_not_fit_is_refused_before_anything_is_sent(
+    do, options: dict[str, Any], words: str
+):
+    with pytest.raises(UsageError, match=words):
+        do(lambda: do.client.queues["q"].recur("k", {}, jid="r", **options))
+    assert do(lambda: do.client.recurring["r"]) is None
+
+
+@pytest.mark.parametrize(
+    ("interval", "options", "words"),
+    [
+        ("0 3 * *", {}, "five fields"),
+        ("0 3 * * *", {"backlog": 5}, "missed="),
+        (60, {"zone": "UTC"}, "zone needs a cron expression"),
+    ],
+)
+def test_a_wrong_timing_of_a_function_job_is_refused_at_once(
+    do, interval: Any, options: dict[str, Any], words: str
+):
+    job = do.client.job(queue="q")(report)
+    with pytest.raises(UsageError, match=words):
+        job.every(interval, **options)
