@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, cast
 
 import click
@@ -31,6 +33,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.tables import cut_line
 from holdfast.client.recur_options import Changes
+from holdfast.code.calendar import Calendar, zone_of
 from holdfast.code.put_options import OPTIONS
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.console.handles import Console
@@ -90,7 +93,13 @@ def list_recurring(
 def _cells(row: RecurringFacts, now: int) -> Sequence[object]:
     due = "" if row.paused else brief_ago(row.next_ms, now)
     paused = _pause(row, now) if row.paused else ""
-    return row.jid, row.queue, row.klass, duration(row.interval_ms / 1000), due, row.count, paused
+    return row.jid, row.queue, row.klass, _every(row), due, row.count, paused
+
+
+def _every(row: RecurringFacts) -> str:
+    """Return the interval of a recurring job, or its cron expression with its zone."""
+    own = row.calendar
+    return duration(row.interval_ms / 1000) if own is None else f"{own.cron} {own.zone}"
 
 
 def _pause(row: RecurringFacts, now: int) -> str:
@@ -128,13 +137,13 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
         "jid": found.jid,
         "queue": found.queue,
         "job": found.klass,
-        "every": duration(found.interval_ms / 1000),
+        "every": _every(found),
         "next": moment(found.next_ms, now),
         "paused": _pause(found, now) if found.paused else "",
         "missed": _missed(found, now),
         "put": f"{counted(found.count, 'job')}"
         + (f", the last one is {jid}-{found.count}" if found.count else ""),
-        "backlog": found.backlog or "all missed jobs are put",
+        **_backlog(found),
         "priority": found.priority,
         "retries": found.retries,
         "tags": ", ".join(found.tags),
@@ -147,6 +156,7 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
 
 @examples(
     "holdfast recurring add reports.nightly --queue reports --every 1d --first 2h --jid nightly-report",
+    "holdfast recurring add reports.nightly --queue reports --cron '0 3 * * *' --zone Europe/Berlin --jid nightly-report",
     """holdfast recurring add Report --klass --queue reports --every 1h --data '{"format": "pdf"}'""",
 )
 @recurring.command()
@@ -156,9 +166,28 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
     "--every",
     "interval",
     type=length,
-    required=True,
     metavar="LENGTH",
-    help="Time between two jobs, such as 10m.",
+    help="Time between two jobs, such as 10m; or give --cron.",
+)
+@click.option(
+    "--cron", metavar="EXPRESSION", help="Cron expression of five fields, or a name such as @daily."
+)
+@click.option("--zone", metavar="ZONE", help="Time zone of --cron, such as Europe/Berlin [default: UTC].")
+@click.option(
+    "--missed",
+    metavar="WHICH",
+    help="Which moments of --cron that were missed get a job: once (the last one), skip, all, or how many [default: once].",
+)
+@click.option(
+    "--overlap",
+    type=click.Choice(["allow", "skip"]),
+    help="Whether a moment of --cron gets a job while the last one has not ended [default: allow].",
+)
+@click.option(
+    "--jitter",
+    type=length,
+    metavar="LENGTH",
+    help="Time by which a job of --cron may be put later [default: 0s].",
 )
 @click.option(
     "--first",
@@ -173,9 +202,7 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
 @click.option(
     "--backlog",
     type=int,
-    default=DEFAULT_BACKLOG,
-    show_default=True,
-    help="Number of missed jobs that are put later; 0: all.",
+    help=f"Number of missed jobs of --every that are put later; 0: all [default: {DEFAULT_BACKLOG}].",
 )
 @put_flags(*(name for name, option in OPTIONS.items() if option.recurring and name != "jid"))
 @store_options
@@ -183,19 +210,25 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
 def add(
     code: str,
     queue: str,
-    interval: float,
+    interval: float | None,
     is_class: bool,
     data: str | None,
     place: StorePlace,
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Add a recurring job, which puts a job at a fixed interval, and print its jid.
+    """Add a recurring job, which puts a job at a fixed interval or at the moments of a calendar, and print its jid.
 
     CODE is the name of the function (`package.module.function`), or with --klass of a class. An existing --jid is refused:
     use `edit` to change it. JSON: `jid`.
     """
     jid = given["jid"]
+    if (interval is None) == (given["cron"] is None):
+        raise UsageError("give one of --every and --cron")
+    if interval is not None and given["backlog"] is None:
+        given["backlog"] = DEFAULT_BACKLOG
+    if given["missed"] is not None and given["missed"].isdigit():
+        given["missed"] = int(given["missed"])
     with place.client() as client:
         if jid and client.run(RecurGet((check_name("jid", jid),)))[0] is not None:
             raise UsageError(
@@ -208,6 +241,57 @@ def add(
         print_json({"jid": made})
     else:
         echo_text(made)
+
+
+def _backlog(found: RecurringFacts) -> dict[str, object]:
+    """Return what becomes of missed moments, and what else a calendar has."""
+    own = found.calendar
+    if own is None:
+        return {"backlog": found.backlog or "all missed jobs are put"}
+    return {
+        "if missed": own.missed,
+        "overlap": own.overlap,
+        "jitter": duration(own.jitter_ms / 1000) if own.jitter_ms else "",
+        "without a job": counted(own.left_out, "moment") if own.left_out else "",
+    }
+
+
+@examples("holdfast recurring next nightly-report --count 20")
+@recurring.command("next")
+@JID
+@click.option(
+    "--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many moments."
+)
+@store_options
+@json_option
+def next_moments(jid: str, count: int, place: StorePlace, as_json: bool) -> None:
+    """Show the next moments of a recurring job in its time zone, and where the clock is changed between them.
+
+    JSON: epoch seconds. Exit code 1 if it does not exist.
+    """
+    with place.console() as console:
+        found, now = console.recurring_job(jid), console.now_ms() / 1000
+    moments = _moments(found, now, count)
+    if as_json:
+        print_json(moments)
+        return
+    zone = zone_of("UTC" if found.calendar is None else found.calendar.zone)
+    before: timedelta | None = None
+    for one in moments:
+        local = datetime.fromtimestamp(one, zone)
+        offset = local.utcoffset()
+        changed = "  the clock was changed" if before is not None and offset != before else ""
+        echo_text(f"{local:%a %Y-%m-%d %H:%M:%S %z}{changed}")
+        before = offset
+
+
+def _moments(found: RecurringFacts, now: float, count: int) -> list[float]:
+    own, next_one = found.calendar, found.next_ms / 1000
+    if own is None:
+        step = found.interval_ms / 1000
+        return [next_one + number * step for number in range(count)]
+    calendar = Calendar(own.cron, own.zone, 0.0, own.start_ms / 1000, own.end_ms / 1000)
+    return list(islice(calendar.moments(now), count))
 
 
 @examples("holdfast recurring run nightly-report")
