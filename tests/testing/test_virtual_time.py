@@ -1,6 +1,7 @@
 """Virtual time: a worker for tests jumps from one due moment to the next, on the real core."""
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -117,3 +118,19 @@ def test_without_a_stopped_clock_time_cannot_be_told_to_pass(url, namespace):
         with pytest.raises(UsageError, match="holdfast_clock"):
             worker.run_for(hours=1)
         worker.close()
+
+
+def test_a_year_of_nights_gets_one_job_each_whatever_the_clocks_of_the_zone_do(crew, still):
+    berlin = ZoneInfo("Europe/Berlin")
+    nights: list[datetime] = []
+
+    @crew.client.job(queue="q", name="virtual_time.nightly")
+    def nightly():
+        nights.append(datetime.fromtimestamp(still.now, berlin))
+
+    crew(lambda: nightly.every("30 2 * * *", zone="Europe/Berlin").put())
+    crew(lambda: crew.worker.run_for(days=365))
+    assert len(nights) == 365
+    assert len({moment.date() for moment in nights}) == 365
+    assert [(moment.hour, moment.minute) for moment in nights].count((3, 0)) == 1
+    assert {(moment.hour, moment.minute) for moment in nights} == {(2, 30), (3, 0)}

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from holdfast.client.base import ClientBase, time_of
+from holdfast.client.base import ClientBase
 from holdfast.client.bulk import OnePut
 from holdfast.client.decorating import AsyncDecorating
 from holdfast.client.descriptors import AsyncMethods, Part
 from holdfast.client.handles import AsyncQueues, AsyncStats
 from holdfast.client.job_lookup import AsyncJobs
 from holdfast.client.opening import Opening, note, settle
+from holdfast.client.plans import time_of
 from holdfast.client.store_options import StoreOptions
 from holdfast.client.unserved import without_workers
 from holdfast.code.current import put_collector

@@ -20,30 +20,19 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import isfinite
-from time import monotonic, time
+from time import monotonic
 from typing import Any, Final, Generic, TypeVar, cast
 
 from holdfast.client.descriptors import Part
 from holdfast.client.opening import Opening
 from holdfast.client.tables import ClientVerbs
 from holdfast.commands import Command
-from holdfast.commands.admin import Info
 from holdfast.commands.base import Call
 from holdfast.commands.workers import WorkerSeen
 from holdfast.errors import UsageError
 from holdfast.settings import Settings, check_each, check_name, check_timeout
 from holdfast.wire.address import AddressBase
-from holdfast.wire.exchange import exchange
-from holdfast.wire.plans import Plan
 from holdfast.wire.shards import Shard, UnservedWatch
-
-
-def time_of(shard: Shard) -> Plan[float]:
-    """Return epoch seconds by this machine's clock; in a test root by its own clock, which a test moves."""
-    info = shard.info
-    if info is None or info.is_test:
-        info = yield from exchange(shard, Info())
-    return info.now_ms / 1000 if info.is_test else time()
 
 
 def argument(arg: object, most: int) -> str | bytes:

@@ -1,9 +1,11 @@
 """Plans of several calls about queues, jobs and failure groups, for the methods of clients and the console."""
 
 from collections.abc import Callable, Sequence
+from time import time
 from typing import Final, TypeVar
 
 from holdfast.commands import Command
+from holdfast.commands.admin import Info
 from holdfast.commands.attributes import Tracked
 from holdfast.commands.failures import (
     MAX_UNFAILED,
@@ -21,7 +23,9 @@ from holdfast.commands.views import ListSet
 from holdfast.errors import JobNotFound, Refused, WrongState
 from holdfast.models import Counts, JobFacts
 from holdfast.settings import MAX_BATCH
+from holdfast.wire.exchange import exchange
 from holdfast.wire.plans import Plan, Planner
+from holdfast.wire.shards import Shard
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -156,3 +160,11 @@ def tracked_jobs(ask: Planner) -> Plan[tuple[list[JobFacts], list[str]]]:
     found = yield from found_jobs(ask, there)
     jobs = [facts for facts in found if facts is not None]
     return jobs, [mark.jid for mark in marks if not mark.exists]
+
+
+def time_of(shard: Shard) -> Plan[float]:
+    """Return epoch seconds by this machine's clock; in a test root by its own clock, which a test moves."""
+    info = shard.info
+    if info is None or info.is_test:
+        info = yield from exchange(shard, Info())
+    return info.now_ms / 1000 if info.is_test else time()

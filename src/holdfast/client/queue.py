@@ -19,7 +19,7 @@ from holdfast.client.descriptors import (
     run_plan,
 )
 from holdfast.client.jobs.verbs import JobVerbs
-from holdfast.client.plans import all_counts, peeked_jobs, stopped
+from holdfast.client.plans import all_counts, peeked_jobs, stopped, time_of
 from holdfast.client.put_options import NOTHING, QueuePuts
 from holdfast.client.recur_options import RecurMore, make_recur
 from holdfast.client.throttles import HIGHEST
@@ -119,9 +119,10 @@ class QueueVerbs(QueuePuts, QueueBulk, QueueStatistics, Generic[J]):
     def worker_name(self, name: str) -> None:
         self._worker_name = check_name("worker_name", name)
 
-    @CommandMethod
+    @PlanMethod
     def recur(
         self,
+        ask: Planner,
         klass: object,
         data: object = NOTHING,
         interval: Duration | None = None,
@@ -133,8 +134,8 @@ class QueueVerbs(QueuePuts, QueueBulk, QueueStatistics, Generic[J]):
         throttles: Iterable[str] | None = None,
         backlog: int | None = None,
         **more: Unpack[RecurMore],
-    ) -> Command[str]:
-        """Put a job into this queue every `interval` seconds; return the jid of the template.
+    ) -> Plan[str]:
+        """Put a job into this queue every `interval` seconds, or at the moments of a calendar (`cron`); return the jid of the template.
 
         The first is due `offset` seconds from now (0; negative to make up past ones). Its jobs are `<jid>-1`, `<jid>-2`, …,
         each put as of the moment it was due; at most `backlog` missed ones are made up, 0 for
@@ -146,7 +147,8 @@ class QueueVerbs(QueuePuts, QueueBulk, QueueStatistics, Generic[J]):
             "interval": interval, "offset": offset, "priority": priority, "tags": tags, "retries": retries, "jid": jid,
             "throttles": throttles, "backlog": backlog, **more,
         }  # fmt: skip
-        return make_recur(self._client.settings, self.name, klass, data, options)
+        now = (yield from time_of(self._client.shard)) if options.get("cron") is not None else 0.0
+        return (yield from ask(make_recur(self._client.settings, self.name, klass, data, options, now)))
 
     def _pop(self, count: int | None) -> Steps[J | list[J] | None]:
         limit = 1 if count is None else check_whole("count", count, 0, MAX_BATCH)

@@ -87,15 +87,23 @@ _CHANGES: Final = tuple(Changes.__annotations__)
 
 
 def make_recur(
-    settings: Settings, queue: str, klass: object, data: object, given: Mapping[str, object]
+    settings: Settings,
+    queue: str,
+    klass: object,
+    data: object,
+    given: Mapping[str, object],
+    now: float = 0.0,
 ) -> Recur:
-    """Return the command of one template. None counts as not given. Raises UsageError naming the option that is wrong."""
+    """Return the command of one template. None counts as not given. The plan of a calendar begins at `now`, in epoch seconds.
+
+    Raises UsageError naming the option that is wrong.
+    """
     options = with_class_defaults(klass, data, given, _OF_PUTS)
     for option in options:
         if option not in _OPTIONS:
             raise unknown_option("recur", option, _OPTIONS)
     jid = _jid(options.get("jid"))
-    calendar, plan, interval = _timing(jid, options)
+    calendar, plan, interval = _timing(jid, options, now or time())
     values = checked_values(options)
     extra = extra_options(values, jid)
     return Recur(
@@ -116,7 +124,9 @@ def make_recur(
     )
 
 
-def _timing(jid: str, options: Mapping[str, Any]) -> tuple[CalendarFacts | None, Sequence[Moment], int]:
+def _timing(
+    jid: str, options: Mapping[str, Any], now: float
+) -> tuple[CalendarFacts | None, Sequence[Moment], int]:
     """Return the calendar of a template and its first plan, if it follows one, and its interval in ms. Raises UsageError."""
     if options.get("cron") is None:
         for name in _CALENDAR:
@@ -134,7 +144,6 @@ def _timing(jid: str, options: Mapping[str, Any]) -> tuple[CalendarFacts | None,
     jitter = check_milliseconds("jitter", options.get("jitter") or 0) / 1000
     zone = options.get("zone")
     calendar = Calendar(options["cron"], "UTC" if zone is None else zone, jitter, start, end).checked()
-    now = time()
     gap = calendar.shortest_gap(now)
     if gap and jitter >= gap:
         raise UsageError(f"jitter: expected less than the {gap:g} s between two moments, got {jitter:g} s")

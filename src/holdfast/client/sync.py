@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
-from holdfast.client.base import ClientBase, time_of
+from holdfast.client.base import ClientBase
 from holdfast.client.bulk import ONE_PUT, Batch, OnePut
 from holdfast.client.decorating import Decorating
 from holdfast.client.descriptors import Part, SyncMethods
 from holdfast.client.handles import Queues, Stats
 from holdfast.client.job_lookup import Jobs
 from holdfast.client.opening import Opening, note, settle
+from holdfast.client.plans import time_of
 from holdfast.client.store_options import StoreOptions
 from holdfast.client.unserved import without_workers
 from holdfast.code.current import put_collector

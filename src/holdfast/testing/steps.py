@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from holdfast.client.recurring import extend_plans
 from holdfast.code.allowed import AllowList, Located
 from holdfast.code.calendar import moment_of
 from holdfast.code.current import running
@@ -136,6 +138,7 @@ class Steps:
             next_ms = end_ms if self._due is None else clock.now_ms + max(1, math.ceil(self._due * 1000))
             clock.now_ms = min(next_ms, end_ms)
             yield exchange(self._shard, SetClock(clock.now_ms))
+            yield extend_plans(partial(exchange, self._shard), clock.now_ms / 1000)
 
     def _stopped(self) -> StoppedClock:
         if self._clock is None:

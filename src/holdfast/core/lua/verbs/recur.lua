@@ -8,6 +8,7 @@ local plan = require("nouns.recurrence.plan")
 local recurrence = require("nouns.recurrence.recurrence")
 local M = {}
 
+local LATE = 60000 -- ms: what was to come when a client computed it may be over for so long
 local WHEN = { "cron", "zone", "jitter", "start", "end" } -- of a calendar: what its moments depend on
 
 -- The throttle that binds all jobs of a queue.
@@ -46,7 +47,7 @@ end
 local function start_plan(ctx, jid, t, old, due)
   local is_same = old and old.calendar and same_calendar(t.calendar, old.calendar) and plan.last(ctx, jid)
   if is_same and due > 0 and due < recurrence.NEVER_DUE then return due end
-  local first, nominal = plan.set(ctx, jid, t.moments)
+  local first, nominal = plan.set(ctx, jid, t.moments, ctx.now - LATE)
   recurrence.set_nominal(ctx, jid, nominal)
   return first
 end

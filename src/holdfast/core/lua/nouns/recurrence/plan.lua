@@ -61,11 +61,14 @@ local function append(ctx, jid, moments, first)
   if moments[#moments] then call("ZADD", ctx.keys.plans, moments[#moments], jid) end
 end
 
--- Plans anew. Returns the first moment, which is no part of the list: due, nominal.
-function M.set(ctx, jid, moments)
+-- Plans anew, with the moments from `since` on (of a clock that is ahead of all: with the last one). Returns the first,
+-- which is no part of the list: due, nominal.
+function M.set(ctx, jid, moments, since)
+  local first = 1
+  while moments[first] < since and moments[first + 2] do first = first + 2 end
   call("UNLINK", ctx.keys.plan .. jid)
-  append(ctx, jid, moments, 3)
-  return moments[1], moments[2]
+  append(ctx, jid, moments, first + 2)
+  return moments[first], moments[first + 1]
 end
 
 -- Plans on behind what is there.
