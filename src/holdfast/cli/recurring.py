@@ -91,7 +91,7 @@ def list_recurring(
 
 
 def _cells(row: RecurringFacts, now: int) -> Sequence[object]:
-    due = "" if row.paused else brief_ago(row.next_ms, now)
+    due = "" if row.paused else brief_ago(row.next_ms, now) if row.next_ms else "never"
     paused = _pause(row, now) if row.paused else ""
     return row.jid, row.queue, row.klass, _every(row), due, row.count, paused
 
@@ -138,7 +138,9 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
         "queue": found.queue,
         "job": found.klass,
         "every": _every(found),
-        "next": moment(found.next_ms, now),
+        "next": moment(found.next_ms, now)
+        if found.next_ms
+        else "never: no moment of its calendar is planned",
         "paused": _pause(found, now) if found.paused else "",
         "missed": _missed(found, now),
         "put": f"{counted(found.count, 'job')}"

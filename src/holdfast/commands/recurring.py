@@ -26,6 +26,8 @@ from holdfast.commands.options import ExtraOptions
 from holdfast.ids import mint_jid
 from holdfast.models import text, texts
 
+_NEVER: Final = 2**53 - 1
+"""When a template is due that has no moment left: its plan has run out, or its calendar is over."""
 _LATE_MS: Final = 5000
 """A turn that is due for so long counts as missed: a worker asks the queue more often."""
 
@@ -102,7 +104,10 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     def missed_by(self, now_ms: int) -> int:
         """Return how many turns it has missed: in its pause, or because no worker has asked its queue since they were due."""
         late = now_ms - self.next_ms - (0 if self.paused else _LATE_MS)
-        return 0 if late < 0 else late // max(self.interval_ms, 1) + 1
+        if late < 0 or not self.next_ms:
+            return 0
+        # How many moments of a calendar lie in that time is known when they are taken off its plan.
+        return late // max(self.interval_ms, 1) + 1 if self.calendar is None else 1
 
     @classmethod
     def from_row(cls, row: Sequence[Reply]) -> "RecurringFacts":
@@ -137,7 +142,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             priority=int(priority),
             retries=int(retries),
             count=int(count),
-            next_ms=int(due),
+            next_ms=0 if int(due) >= _NEVER else int(due),
             tags=texts(tags),
             throttles=texts(throttles),
             options=dict(zip(options[::2], options[1::2], strict=True)),

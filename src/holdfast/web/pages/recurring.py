@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice, takewhile
 from typing import Any, Final
 
 import msgspec
 
+from holdfast.code.calendar import MOST_MOMENTS, Calendar
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.configuration import version_of
 from holdfast.console.plain import stored
@@ -35,17 +37,27 @@ def upcoming(known: Sequence[RecurringFacts], now_ms: int) -> tuple[int, ...]:
     for one in known:
         if one.paused:
             continue
-        every = max(one.interval_ms, _STEP_MS)
-        for at in range(max(one.next_ms, now_ms), now_ms + _DAY_MS, every):
-            steps.add(at // _STEP_MS)
+        steps.update(at // _STEP_MS for at in _next_day(one, now_ms))
     return tuple(step * _STEP_MS for step in sorted(steps) if step * _STEP_MS >= now_ms)
 
 
-def in_words(interval_ms: int, next_ms: int) -> str:
-    """Return a schedule in words: `every 15 minutes`, `every hour at minute 5`, `every day at 03:00 UTC`."""
+def _next_day(one: RecurringFacts, now_ms: int) -> Iterable[int]:
+    """Return the times of the next 24 hours at which a recurring job puts jobs, in epoch milliseconds; at most 1,500."""
+    if one.calendar is None:
+        return range(max(one.next_ms, now_ms), now_ms + _DAY_MS, max(one.interval_ms, _STEP_MS))
+    calendar = Calendar(one.calendar.cron, one.calendar.zone)
+    moments = (round(moment * 1000) for moment in islice(calendar.moments(now_ms / 1000), MOST_MOMENTS))
+    return takewhile(lambda at: at < now_ms + _DAY_MS, moments)
+
+
+def in_words(facts: RecurringFacts) -> str:
+    """Return a schedule in words: `every 15 minutes`, `every day at 03:00 UTC`; of a calendar the expression and its zone."""
+    interval_ms = facts.interval_ms
+    if facts.calendar is not None:
+        return f"{facts.calendar.cron} {facts.calendar.zone}"
     text = every(interval_ms)
     try:
-        due = datetime.fromtimestamp(next_ms / 1000, UTC)
+        due = datetime.fromtimestamp(facts.next_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         return text
     if interval_ms % _DAY_MS == 0:
@@ -99,7 +111,7 @@ async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
     lines = tuple(
         RecurringLine(
             _masked(ctx, one),
-            in_words(one.interval_ms, one.next_ms),
+            in_words(one),
             tuple(job.state for job in reversed(recent[one.jid])),
             missed_of(one, ctx.now_ms),
         )
@@ -167,7 +179,7 @@ async def one_recurring(ctx: Context, name: str, query: OneQuery) -> OneRecurrin
     return OneRecurringPage(
         ctx.now_ms,
         _masked(ctx, facts),
-        in_words(facts.interval_ms, facts.next_ms),
+        in_words(facts),
         recent,
         upcoming([facts], ctx.now_ms),
         ctx.data(facts.data),
