@@ -1,6 +1,6 @@
 """Recurring jobs: when they put jobs, the jobs that they put last, and what is done to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice, takewhile
 from typing import Any, Final
