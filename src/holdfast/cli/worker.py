@@ -26,6 +26,7 @@ from holdfast.cli.place import inherited, own_namespace_option, url_of, url_orig
 from holdfast.cli.program import ProgramCommand, split_each
 from holdfast.client.opening import clients
 from holdfast.code.importing import noting
+from holdfast.code.registry import declared
 from holdfast.errors import UsageError
 from holdfast.logs import (
     DescriptorHandler,
@@ -38,6 +39,7 @@ from holdfast.logs import (
 )
 from holdfast.text import listed
 from holdfast.worker import signals
+from holdfast.worker.declared import put_declared
 from holdfast.worker.descendants import end_descendants
 from holdfast.worker.greenlets import patch
 from holdfast.worker.imported_clients import choose
@@ -640,6 +642,9 @@ def _load(flags: Mapping[str, Any], root: str, paths: tuple[str, ...]) -> tuple[
         make_importable(settings)
         import_modules(settings.imports)
     store = choose(url, flags["namespace"], before, flags["url_origin"])
+    if declared():
+        with store.beating_client(settings.worker_name(0)) as client:
+            put_declared(client)
     if flags["workdir"]:
         _enter(flags["workdir"])
     return settings, store

@@ -1,7 +1,8 @@
 """Options of function jobs: their names, and those that are sent with each put."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from datetime import datetime
+from typing import Any, Final, Literal, cast
 
 from holdfast.code.backoff import Backoff, BackoffData
 from holdfast.code.put_options import OPTIONS, AnyPutOptions, CommonOptions, KeptOptions, UniqueOptions
@@ -26,7 +27,10 @@ class JobOptions(CommonOptions, KeptOptions, UniqueOptions, total=False):
     that stands), "raise" (NotUnique), "replace" (a job that has not started gets the new arguments and options) or "cancel" (that job, for the new one).
     `debounce=5` replaces and starts 5 seconds after the last put, at most `debounce_max` after the first.
 
-    All but `soft_timeout`, `strict_results`, `unique` and a `backoff` that is a function are sent with each put.
+    With `every`, an interval or a cron expression, each worker that has loaded the function puts it as a recurring job at its start, with the options of
+    `CalendarOptions`.
+
+    All but `soft_timeout`, `strict_results`, `unique`, `every` and a `backoff` that is a function are sent with each put.
     """
 
     queue: str
@@ -37,6 +41,13 @@ class JobOptions(CommonOptions, KeptOptions, UniqueOptions, total=False):
     strict_results: bool
     unique: Unique
     debounce: Duration | None
+    every: Duration | str | None
+    zone: str | None
+    missed: Literal["once", "skip", "all"] | int | None
+    overlap: Literal["allow", "skip"] | None
+    jitter: Duration | None
+    start: datetime | float | None
+    end: datetime | float | None
 
 
 class PutChanges(AnyPutOptions, total=False):

@@ -13,6 +13,7 @@ from typing import Any, Final
 from holdfast.bounds import Retries
 from holdfast.code import soft_limit
 from holdfast.code.backoff import Backoff, code_backoff
+from holdfast.code.calendar import Calendar
 from holdfast.code.job_options import RESULT_KEEP, JobOptions, travelling
 from holdfast.code.naming import klass_name
 from holdfast.code.signature import Arguments, ResultType
@@ -20,6 +21,7 @@ from holdfast.code.unique import Unique, checked_unique, unique_key
 from holdfast.errors import UsageError
 from holdfast.settings import (
     MAX_DELAY,
+    SHORTEST,
     check_bounded,
     check_milliseconds,
     check_name,
@@ -39,7 +41,8 @@ class Registered:
     `retries`: None if the option was not given; then the job fails at its first exception. `keep_ms`: how long the result
     is kept if the put has no `result_keep`. `travelling`: the options that each put sends. `soft_timeout`: seconds until
     PerformTimeout is raised in the function, None for never. `strict_results`: a result of another type than the declared
-    one fails the job. `unique`: which calls count as the same, of which one at a time may stand.
+    one fails the job. `unique`: which calls count as the same, of which one at a time may stand. `every`: the interval
+    or cron expression at which workers put it, with its options; empty for none.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Registered:
     soft_timeout: float | None = None
     strict_results: bool = False
     unique: Unique = False
+    every: Mapping[str, object] = field(default_factory=dict[str, object])
     arguments: Arguments = field(init=False)
     result: ResultType = field(init=False)
     is_async: bool = field(init=False)
@@ -143,9 +147,46 @@ def make_entry(function: Callable[..., object], options: JobOptions) -> Register
         soft_timeout=soft_limit.checked(options.get("soft_timeout"), options.get("timeout")),
         strict_results=check_switch("strict_results", options.get("strict_results", False)),
         unique=checked_unique(function, options.get("unique", False)),
+        every=_declared(function, options),
     )
     register(entry)
     return entry
+
+
+def declared() -> list[Registered]:
+    """Return the function jobs that are put at an interval, or by a calendar, because their decorator says so."""
+    return [entry for entry in _functions.values() if entry.every]
+
+
+_OF_CALENDAR: Final = ("zone", "missed", "overlap", "jitter", "start", "end")
+
+
+def _declared(function: Callable[..., object], options: JobOptions) -> Mapping[str, object]:
+    every, given = (
+        options.get("every"),
+        {name: options[name] for name in _OF_CALENDAR if options.get(name) is not None},
+    )  # type: ignore[literal-required]
+    if every is None:
+        if given:
+            raise UsageError(f"{next(iter(given))} needs every='0 3 * * *'")
+        return {}
+    for parameter in inspect.signature(function).parameters.values():
+        needed = parameter.default is parameter.empty and parameter.kind not in (
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+        )
+        if needed:
+            raise UsageError(
+                f"every: {function.__name__} requires the argument {parameter.name!r}; give it a default, or put it by "
+                f"{function.__name__}.every(…).put(…)"
+            )
+    if isinstance(every, str):
+        Calendar(every, str(given.get("zone", "UTC"))).checked()
+    elif given:
+        raise UsageError(f"{next(iter(given))} needs a cron expression: every='0 3 * * *'")
+    else:
+        check_milliseconds("every", every, SHORTEST)
+    return {"interval": every, **given}
 
 
 def _checked_function(function: Any) -> Callable[..., object]:
