@@ -14,7 +14,7 @@ NAMES = {
     "AsyncClient", "AsyncEvents", "AsyncHandle", "AsyncJob", "AsyncQueue", "AsyncScheduler", "Client", "CodecError", "Config", "ConnectionLost",
     "CoreMismatch", "DependencyRefused", "Events", "Failed", "Handle", "HoldfastError", "InvalidTimeout", "Job",
     "JobExists", "JobCancelled", "JobFailed", "JobNotFound", "JobTimedOutError", "LeaseLost", "LostLockError", "LuaPlugin",
-    "MiddlewareMisconfigured", "Moved", "NotAllowed", "OperationNotFound", "PerformTimeout", "Queue", "QueueFull", "TooManyQueues", "DataTooLarge",
+    "MiddlewareMisconfigured", "Moved", "NotAllowed", "NotUnique", "OperationNotFound", "PerformTimeout", "Queue", "QueueFull", "TooManyQueues", "DataTooLarge",
     "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Retry", "Scheduler", "StartFailed", "StoreBusy", "StoreFull",
     "StoreTimeout", "StoreUnsupported", "StoreUnavailable", "Throttle", "ThrottleNotFound", "TransportError",
     "UnknownEvent", "UnknownKlass", "UnknownName", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WrongState",

@@ -21,7 +21,7 @@ READS = {
     "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes", "throttles": "no-writes", "queue_get": "no-writes",
     "failure_groups": "no-writes", "explain": "no-writes", "workers": "no-writes", "worker_jobs": "no-writes",
     "topic_get": "no-writes", "topic_counts": "no-writes",
-    "scan": "no-writes", "operations": "no-writes", "operation_get": "no-writes",
+    "recur_unplanned": "no-writes", "scan": "no-writes", "operations": "no-writes", "operation_get": "no-writes",
 }  # fmt: skip
 DRAINS = {
     "pop", "find_work", "complete", "complete_pop", "advance", "heartbeat", "resume", "retry", "fail", "expire", "release", "timeout", "cancel", "cancel_by", "pause",

@@ -39,7 +39,6 @@ from holdfast.logs import (
 )
 from holdfast.text import listed
 from holdfast.worker import signals
-from holdfast.worker.declared import put_declared
 from holdfast.worker.descendants import end_descendants
 from holdfast.worker.greenlets import patch
 from holdfast.worker.imported_clients import choose
@@ -49,7 +48,14 @@ from holdfast.worker.processes import die_with, prepare
 from holdfast.worker.run import body_of, run_worker
 from holdfast.worker.settings import FOLDER, LOG_FORMATS, POOLS, RESERVERS, SLOTS, Pool, WorkerSettings
 from holdfast.worker.signals import Handlers, Stop
-from holdfast.worker.startup import StartupCode, call_setup, import_modules, load_middleware, search_first
+from holdfast.worker.startup import (
+    StartupCode,
+    call_setup,
+    import_modules,
+    load_middleware,
+    put_declared,
+    search_first,
+)
 from holdfast.worker.startup_check import StartupCheck, share_obstacle
 from holdfast.worker.store_choice import StoreChoice
 from holdfast.worker.supervisor.loader import Load

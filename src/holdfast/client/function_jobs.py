@@ -318,9 +318,8 @@ class AnyFunctionJob(Generic[P, C, R]):
         name = self.stored_name
         # All are checked and encoded before the first is sent.
         data = data_of_all(self.registered, calls, self.app.settings.max_data)
-        pairs: list[object] = [(name, one) for one in data]
-        if self.registered.unique and "unique_key" not in options:
-            pairs = [self._unique_item(*cast("Any", pair)) for pair in pairs]
+        has_keys = self.registered.unique and "unique_key" not in options
+        pairs = [self._unique_item(name, one) if has_keys else (name, one) for one in data]
         return self.app.queues[queue].put_many(pairs, **options)
 
     def _unique_item(self, name: str, data: Raw) -> dict[str, object]:

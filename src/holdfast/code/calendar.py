@@ -24,9 +24,15 @@ LEAST_MOMENTS: Final = 100
 LEAST_SECONDS: Final = 25 * 3600.0
 """A plan has at least so many moments, and reaches at least so far, but never has more than MOST_MOMENTS."""
 _NICKNAMES: Final = {
-    "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *", "@every_minute": "* * * * *",
-}  # fmt: skip
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+    "@every_minute": "* * * * *",
+}
 _FIELDS: Final = 5
 _LAST_YEAR: Final = 2100
 
@@ -138,11 +144,12 @@ def zone_of(name: str) -> ZoneInfo:
 
 def tz_version() -> str:
     """Return the version of the data about time zones of this machine; "" if that is not known."""
+    from importlib.metadata import PackageNotFoundError, version  # slow, and seldom needed
+
     try:
-        import tzdata
-    except ImportError:
+        return version("tzdata")
+    except PackageNotFoundError:
         return ""
-    return str(tzdata.IANA_VERSION)
 
 
 def moment_of(what: str, moment: object) -> float:

@@ -165,7 +165,7 @@ def _declared(function: Callable[..., object], options: JobOptions) -> Mapping[s
     every, given = (
         options.get("every"),
         {name: options[name] for name in _OF_CALENDAR if options.get(name) is not None},
-    )  # type: ignore[literal-required]
+    )
     if every is None:
         if given:
             raise UsageError(f"{next(iter(given))} needs every='0 3 * * *'")

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import msgspec
 
@@ -39,7 +39,7 @@ def unique_key(
 ) -> str:
     """Return the key of one call, with the defaults of arguments that it does not give. Raises UsageError."""
     if callable(unique):
-        made: Any = unique(*args, **kwargs)
+        made: object = unique(*args, **kwargs)
         if not isinstance(made, str) or not made:
             raise UsageError(f"unique: the function must return a text that is not empty, not {made!r:.80}")
         return sha256(made.encode()).hexdigest()

@@ -130,8 +130,6 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             paused,
         ) = row[:15]
         who, why, paused_since = row[15:18] if len(row) > 17 else ("", "", 0)
-        calendar = CalendarFacts.from_pairs(row[18]) if len(row) > 18 else None
-        options = [text(value) if isinstance(value, bytes) else str(value) for value in stored]
         return cls(
             jid=text(jid),
             queue=text(queue),
@@ -145,14 +143,19 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             next_ms=0 if int(due) >= _NEVER else int(due),
             tags=texts(tags),
             throttles=texts(throttles),
-            options=dict(zip(options[::2], options[1::2], strict=True)),
+            options=_options(stored),
             since_ms=int(since),
             paused=bool(paused),
             paused_by=text(who),
             paused_why=text(why),
             paused_since_ms=int(paused_since),
-            calendar=calendar,
+            calendar=CalendarFacts.from_pairs(row[18]) if len(row) > 18 else None,
         )
+
+
+def _options(stored: Sequence[Reply]) -> dict[str, str]:
+    words = [text(value) if isinstance(value, bytes) else str(value) for value in stored]
+    return dict(zip(words[::2], words[1::2], strict=True))
 
 
 class Recur(CommandBase, frozen=True, gc=False):
@@ -201,10 +204,17 @@ class Recur(CommandBase, frozen=True, gc=False):
         if self.calendar is None:
             return [count, *pairs]
         own = self.calendar
-        more = {
-            "cron": own.cron, "zone": own.zone, "tz": own.tz, "missed": own.missed, "overlap": own.overlap,
-            "jitter": own.jitter_ms, "start": own.start_ms, "end": own.end_ms, "plan": plan_text(self.plan),
-        }  # fmt: skip
+        more: dict[str, Word] = {
+            "cron": own.cron,
+            "zone": own.zone,
+            "tz": own.tz,
+            "missed": own.missed,
+            "overlap": own.overlap,
+            "jitter": own.jitter_ms,
+            "start": own.start_ms,
+            "end": own.end_ms,
+            "plan": plan_text(self.plan),
+        }
         return [int(count) + len(more), *pairs, *(word for pair in more.items() for word in pair)]
 
     def read(self, reply: Reply) -> str:

@@ -5,20 +5,26 @@ Run as a program, this loads what its one argument describes and ends with 0, or
 """
 
 import importlib
+import logging
 import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from holdfast.errors import StartFailed, UsageError
+from holdfast.code.registry import declared
+from holdfast.errors import HoldfastError, StartFailed, UsageError
 from holdfast.worker.greenlets import patch
 
+if TYPE_CHECKING:
+    from holdfast.client.sync import Client
+
 T = TypeVar("T")
+log = logging.getLogger("holdfast")
 
 _OURS: Final = str(Path(__file__).resolve().parents[1])
 _IMPORTLIB: Final = str(Path(importlib.__file__).parent)
@@ -72,6 +78,24 @@ def import_modules(names: Iterable[str]) -> None:
     """Import the modules of `--import`, so that forked processes share them. Raises StartFailed."""
     for name in names:
         _import(f"--import {name}", name)
+
+
+def put_declared(client: "Client") -> None:
+    """Put a recurring job for each function that declares one (`@app.job(every=…)`); one that exists is updated, and the time of its next job stays.
+
+    A declaration that cannot be put is logged: the worker takes jobs all the same.
+    """
+    from holdfast.client.function_jobs import FunctionJob  # few workers need it
+
+    for entry in declared():
+        options: dict[str, Any] = dict(entry.every)
+        job: FunctionJob[..., object, object] = FunctionJob(client, entry.function, entry, {})
+        try:
+            made = job.every(options.pop("interval"), **options).put()
+        except HoldfastError as error:
+            log.error("the recurring job of %s was not put: %s", entry.name, error)
+        else:
+            log.debug("recurring job %s of %s", made.jid, entry.name)
 
 
 def _load(flag: str, text: str, what: str) -> Any:

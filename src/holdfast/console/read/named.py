@@ -162,10 +162,10 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
         queue: str,
         klass: str,
         data: object,
-        interval: float,
+        interval: float | None,
         options: Mapping[str, object] = MappingProxyType({}),
     ) -> Command[str]:
-        """Put a job into a queue every `interval` seconds. Returns the jid of the recurring job. Raises UsageError.
+        """Put a job into a queue every `interval` seconds, or by the calendar in the options. Returns the jid of the recurring job. Raises UsageError.
 
         `options` are those of `recur` of a queue. An existing one of the same `jid` is replaced. Not audited, as no put is.
         """

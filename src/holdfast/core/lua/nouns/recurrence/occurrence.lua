@@ -106,7 +106,7 @@ end
 -- Whether the last job of a template still runs or waits, where its jobs must not overlap; if not, this one is it now.
 local function overlaps(ctx, jid, t, name)
   if t.calendar.overlap ~= "skip" then return false end
-  local digest = unique.digest(t.klass, "r:" .. jid)
+  local digest = unique.digest(t.klass, "recurring " .. jid)
   if unique.standing(ctx, digest, unique.END, name) then return true end
   unique.take(ctx, digest, unique.END, name)
   return false
