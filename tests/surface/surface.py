@@ -245,7 +245,8 @@ def of_method(where: str, part: Any, member: str) -> Iterator[str]:
     plain = [
         one
         for one in parameters
-        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        if one.name != "ask"  # a plan gets it from its method
+        and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
     ]
     needed = {one.name: GOOD.get(one.name, "n1") for one in plain if one.default is one.empty}
     for one in plain:

@@ -132,7 +132,7 @@ class RecurringVerbs(JidHandle):
         return None if self.facts.calendar is None else self.facts.calendar.zone
 
     @property
-    def missed(self) -> int:
+    def left_out(self) -> int:
         """How many moments of its calendar got no job so far."""
         return 0 if self.facts.calendar is None else self.facts.calendar.left_out
 
