@@ -162,10 +162,8 @@ _OF_CALENDAR: Final = ("zone", "missed", "overlap", "jitter", "start", "end")
 
 
 def _declared(function: Callable[..., object], options: JobOptions) -> Mapping[str, object]:
-    every, given = (
-        options.get("every"),
-        {name: options[name] for name in _OF_CALENDAR if options.get(name) is not None},
-    )
+    every = options.get("every")
+    given = {name: value for name in _OF_CALENDAR if (value := options.get(name)) is not None}
     if every is None:
         if given:
             raise UsageError(f"{next(iter(given))} needs every='0 3 * * *'")

@@ -39,7 +39,7 @@ def unique_key(
 ) -> str:
     """Return the key of one call, with the defaults of arguments that it does not give. Raises UsageError."""
     if callable(unique):
-        made: object = unique(*args, **kwargs)
+        made = cast("object", unique(*args, **kwargs))
         if not isinstance(made, str) or not made:
             raise UsageError(f"unique: the function must return a text that is not empty, not {made!r:.80}")
         return sha256(made.encode()).hexdigest()
