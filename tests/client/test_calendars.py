@@ -57,7 +57,12 @@ def test_a_template_has_the_next_moment_of_its_calendar(do):
     found = do(lambda: do.client.recurring[jid])
     due = datetime.fromtimestamp(found.next, BERLIN)
     assert (due.hour, due.minute) == (3, 0)
-    assert (found.cron, found.zone, found.left_out, found.interval) == ("0 3 * * *", "Europe/Berlin", 0, 86_400)
+    assert (found.cron, found.zone, found.left_out, found.interval) == (
+        "0 3 * * *",
+        "Europe/Berlin",
+        0,
+        86_400,
+    )
 
 
 def test_a_function_job_follows_a_calendar(do):
