@@ -55,6 +55,7 @@ def blocking() -> None:
     assert_type(welcome.put_at(1e9, 7), Handle[str])
     assert_type(welcome.put_many([(7,), welcome.bind(8, lang="de")]), list[Handle[str]])
     assert_type(welcome.every(60).put(7, lang="de"), Recurrence)
+    assert_type(welcome.every("0 3 * * *", zone="Europe/Berlin").put(7), Recurrence)
     assert_type(welcome.every(timedelta(days=1), starting=1e9, backlog=3, jid="w").put(7).cancel(), bool)
     assert_type(welcome.put(7).state, str)
     assert_type(welcome.put(7).progress, float | None)

@@ -45,7 +45,7 @@ def blocking() -> None:
     welcome.put_in("soon", 7)  # wrong: no time
     welcome.put_at("2030-01-01", 7)  # wrong: no moment
     welcome.every(60).put("seven")  # wrong: an argument of another type
-    welcome.every("daily").put(7)  # wrong: no time
+    welcome.every([60]).put(7)  # wrong: no time
     welcome.bind("seven")  # wrong: an argument of another type
     welcome.put_many(7)  # wrong: no list
     welcome.options(dely=3)  # wrong: an option that does not exist
