@@ -92,12 +92,15 @@ from holdfast.commands.queues import (
     ThrottleSet,
 )
 from holdfast.commands.recurring import (
+    CalendarFacts,
     Recur,
     RecurCancel,
+    RecurExtend,
     RecurGet,
     RecurPause,
     RecurRun,
     RecurTag,
+    RecurUnplanned,
     RecurUpdate,
 )
 from holdfast.commands.topics import (
@@ -1087,6 +1090,28 @@ def a_template_said_again_that_keeps_its_time(client: Client) -> Any:
 def a_known_and_an_unknown_template(client: Client) -> Any:
     recurring(client)
     return RecurGet(("r", "unknown"))
+
+
+MINUTE_MS = 60_000
+
+
+def planned(client: Client) -> int:
+    """A template of which two moments are planned; return the last."""
+    first, last = START_MS + MINUTE_MS, START_MS + 2 * MINUTE_MS
+    facts = CalendarFacts("* * * * *", "UTC", "2026a")
+    client.run(Recur("q", "K", MINUTE_MS, jid="r", calendar=facts, plan=[(first, first), (last, last)]))
+    return last
+
+
+@case("recur_unplanned")
+def a_template_of_which_little_is_planned(client: Client) -> Any:
+    return RecurUnplanned(planned(client) + 1)
+
+
+@case("recur_extend")
+def a_plan_that_goes_on(client: Client) -> Any:
+    last = planned(client)
+    return RecurExtend("r", last, "2026b", [(last + MINUTE_MS, last + MINUTE_MS)])
 
 
 @case("recur_update")

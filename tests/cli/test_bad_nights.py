@@ -186,7 +186,7 @@ def test_a_queue_that_fills_up_is_limited_and_worked_off(
     client.run(WorkerSeen("small-0", {"queues": '["mail"]', "slots": "1", "busy": "1"}))
     seen = night.first_look("waiting-long")
     assert seen is not None
-    assert seen["text"].startswith("the next job has waited for 10 min, 200 waiting")
+    assert seen["text"].startswith("the next job has waited for 10 min; 200 waiting")
     verdict, text, command = night.finding("backlogs")
     assert (verdict, text.partition(":")[0]) == ("warn", "Queue mail")
     assert command == seen["command"]

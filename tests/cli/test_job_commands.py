@@ -45,7 +45,7 @@ def test_list_shows_what_a_filter_matches_and_states_the_effort(
     client.queues["mail"].put("jobs.send", {"order": {"id": 18}})
     said = holdfast("jobs", "list", "data.order.id=17", *place)
     head, *rows = lines(said.stdout)
-    assert (said.returncode, head) == (0, ["jid", "state", "queue", "klass", "age"])
+    assert (said.returncode, head) == (0, ["jid", "state", "queue", "job", "age"])
     assert [row[:4] for row in rows] == [[jid, "waiting", "mail", "jobs.send"]]
     assert said.stderr == "1 job found; searched 2 of 2: 2 jobs in any state in 1 queue\n"
     said = holdfast("jobs", "list", "tag:vip", "--columns", "jid,tags,data,ended", *place)

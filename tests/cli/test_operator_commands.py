@@ -290,7 +290,7 @@ def test_missed_turns_of_a_recurring_job_are_shown_as_on_its_page(client: Client
     )
     run("recurring", "pause", "hourly")
     shown = run("recurring", "show", "hourly").stdout
-    assert "3 turns missed" in shown
+    assert "3 runs missed" in shown
     assert "no worker has asked" not in shown
 
 

@@ -227,7 +227,7 @@ def test_moments_are_meant_by_the_clock_of_a_test(stopped, do, job):
             lambda job: job.options(depends=["j"]).every(60).put(7),
             "takes no depends: its jobs cannot wait for others",
         ),
-        (lambda job: job.options(jid="j").every(60).put(7), r"takes no jid: name it by every\(jid=…\)"),
+        (lambda job: job.options(jid="j").every(60).put(7), r"has no jid: name it by every\(jid=…\)"),
     ],
 )
 def test_times_and_options_that_cannot_be_are_refused_by_name(do, job, put, words):
@@ -493,7 +493,7 @@ def test_what_cannot_be_said_is_told_where_it_is_said(do):
     """Not when a function is decorated later, nor at the first put."""
     with pytest.raises(UsageError, match="did you mean 'queue'"):
         do.client.job(queu="mail")
-    with pytest.raises(UsageError, match="interval"):
+    with pytest.raises(UsageError, match="five fields"):
         do.client.job(_nothing).every("1h")
 
 

@@ -111,6 +111,8 @@ SAMPLES = [
     recurring.RecurPause("r"),
     recurring.RecurRun("r"),
     recurring.RecurCancel(("r",)),
+    recurring.RecurUnplanned(1_700_000_000_000),
+    recurring.RecurExtend("r", 0, "2026a", [(1_700_000_000_000, 1_700_000_000_000)]),
     views.Minutes("q"),
     views.Tick(("q",)),
     topics.TopicPut("t", "in", ("i", 1, b"b")),

@@ -80,7 +80,7 @@ def test_a_paused_recurring_job_that_missed_its_night_is_found_with_who_and_why(
     for words in (("list",), ("show", "nightly")):
         shown = " ".join(holdfast("recurring", *words, *place).stdout.split())
         assert "by ada@box: the printer is broken, since " in shown
-        assert "1 turn missed" in shown
+        assert "1 run missed" in shown
     [line] = [one for one in Console(client).audit().rows if one.what == "pause recurring"]
     assert (line.who, line.detail) == ("ada@box", "the printer is broken")
     Console(client, "ada@box").pause_recurring("nightly", False)

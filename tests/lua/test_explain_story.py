@@ -85,7 +85,7 @@ def test_a_job_whose_workers_are_busy(why, worker, core, door: Door):
     door.put("q", "a")
     found = why("a")
     assert blocks(found) == ["workers"]
-    assert "0 slots free" in found.text
+    assert "0 free slots" in found.text
 
 
 def test_a_job_whose_workers_were_told_to_be_quiet(why, worker, door: Door):
@@ -130,7 +130,7 @@ def test_a_job_whose_only_worker_is_silent(why, clock, worker, door: Door, queue
     assert check(found, "workers").fix == "holdfast worker -q q"
     worker("other", "q")
     text = check(why("a"), "workers").text
-    assert text.startswith("1 worker works for queue q, with 2 slots free; worker w has been silent for 70 s")
+    assert text.startswith("1 worker works for queue q, with 2 free slots; worker w has been silent for 70 s")
 
 
 def test_a_job_behind_others_and_behind_higher_priorities(why, worker, door: Door):
@@ -369,7 +369,7 @@ def test_a_job_whose_place_among_those_who_wait_was_taken(why, core, clock, door
 def test_a_worker_that_says_nonsense_of_itself_has_no_slots(why, core, door: Door):
     core(WorkerSeen("w", {"queues": '["q"]', "slots": "many", "busy": "-1"}))
     door.put("q", "a")
-    assert "with 0 slots free" in check(why("a"), "workers").text
+    assert "with 0 free slots" in check(why("a"), "workers").text
 
 
 def test_lost_attempts_are_told_with_their_cause_and_their_budget(why, core, door: Door):

@@ -41,7 +41,7 @@ MISTAKES_OF_FEATURES = [
     Mistake("a template that is put again is not paused any more", "ctx.now, old and old.paused", "ctx.now, nil"),
     Mistake("a job that is run now is not counted", "  recurrence.write_count(ctx, jid, t)\n  if idle then", "  if idle then"),
     Mistake("unfail forgets the counter of the day", 'stats.uncount(queue, noted[WHEN], "failed")', 'stats.uncount(queue, ctx.now, "failed")'),
-    Mistake("unfail takes the newest", 'call("ZRANGE", ctx.keys.group .. group, 0, count - 1)', 'call("ZRANGE", ctx.keys.group .. group, 0, count - 1, "REV")'),
+    Mistake("unfail takes the newest", 'call("ZRANGE", ctx.keys.group .. group, first, first + count - 1)', 'call("ZRANGE", ctx.keys.group .. group, first, first + count - 1, "REV")'),
     Mistake("unfail does not renew the retries", "r.queue, r.remaining, r.losses = queue.name, r.retries, 0", "r.queue = queue.name"),
     Mistake("follow-ups take over jobs", 'put_one.run(ctx, target, "new", one.jid', 'put_one.run(ctx, target, "move", one.jid'),
     Mistake("a job does not wait for its follow-ups", "  links.add(ctx, jid, r, how.parents, {})\n", ""),

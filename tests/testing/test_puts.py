@@ -101,7 +101,7 @@ def test_arguments_that_cannot_be_are_named(crew):
 
     with pytest.raises(UsageError, match="user"):
         assert_put(crew.client, welcome, "seven")
-    with pytest.raises(UsageError, match="one data"):
+    with pytest.raises(UsageError, match="one value as its data"):
         assert_put(crew.client, Parcel, 1, 2)
 
 

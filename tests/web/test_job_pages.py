@@ -1,7 +1,6 @@
 """The pages of jobs: the search and its export, one job, what is done to jobs, completed and tracked jobs, tags."""
 
 import csv
-import inspect
 import io
 import json
 import re
@@ -13,7 +12,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Client
-from holdfast.client.function_jobs import FunctionJob
 from holdfast.console.handles import Console
 from holdfast.console.page_paths import segment
 from holdfast.console.search.filter_values import FIELDS
@@ -287,11 +285,7 @@ def test_a_new_recurring_job_has_the_backlog_of_every_and_shows_it_before(
         json={"queue": "mail", "klass": "shop.mail.welcome", "interval": 60, "jid": "r"},
     )
     assert api_of.status_code == 200
-    assert (
-        client.recurring["r"].backlog
-        == inspect.signature(FunctionJob.every).parameters["backlog"].default
-        == 1
-    )
+    assert client.recurring["r"].backlog == DEFAULT_BACKLOG
 
 
 @pytest.mark.full
@@ -548,7 +542,7 @@ def test_tracked_jobs_have_tabs_and_marks_of_deleted_jobs_are_dismissed(
     jids = put(client, 2)
     Console(client).act("track", *jids)
     Console(client).act("cancel", jids[0])
-    assert "does not exist any more" in web.get("/tracked?tab=expired").text
+    assert "The job no longer exists" in web.get("/tracked?tab=expired").text
     assert jids[0] not in web.get("/tracked?tab=waiting").text
     assert act(web, "untrack", jid=jids[0]).status_code == 200
     assert web.get("/api/v1/tracked").json()["found"]["counts"] == {"waiting": 1}

@@ -69,7 +69,10 @@ def test_a_serial_worker_shows_where_it_is_at_hup_and_goes_on(shop):
     handle = shop.chores.hog.put("a")
     began(shop, "a")
     worker.signal(signal.SIGHUP)
-    until(lambda: "at SIGHUP process" in worker.said() and "wait_for" in worker.said(), "the stack is logged")
+    until(
+        lambda: "signal SIGHUP: stack of process" in worker.said() and "wait_for" in worker.said(),
+        "the stack is logged",
+    )
     shop.open()
     assert handle.result(30) == "a"
 
@@ -96,7 +99,7 @@ def test_a_handler_for_hup_is_called_in_place_of_the_stack_and_may_fail(shop):
     until(lambda: not process_lives(before) and worker.children(), "the child was replaced all the same")
     assert shop.chores.add.put(2).result(30) == 3
     assert "RuntimeError: not well" in worker.said()
-    assert "at SIGHUP" not in worker.said()
+    assert "signal SIGHUP" not in worker.said()
 
 
 @pytest.mark.full

@@ -26,7 +26,6 @@ from holdfast.cli.place import inherited, own_namespace_option, url_of, url_orig
 from holdfast.cli.program import ProgramCommand, split_each
 from holdfast.client.opening import clients
 from holdfast.code.importing import noting
-from holdfast.code.registry import declared
 from holdfast.errors import UsageError
 from holdfast.logs import (
     DescriptorHandler,
@@ -648,6 +647,8 @@ def _load(flags: Mapping[str, Any], root: str, paths: tuple[str, ...]) -> tuple[
         make_importable(settings)
         import_modules(settings.imports)
     store = choose(url, flags["namespace"], before, flags["url_origin"])
+    from holdfast.code.registry import declared  # loads asyncio, which gevent patches first
+
     if declared():
         with store.beating_client(settings.worker_name(0)) as client:
             put_declared(client)

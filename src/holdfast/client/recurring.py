@@ -1,5 +1,6 @@
 """Recurring jobs, for both clients: `client.recurring[jid]`."""
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, NoReturn, TypeVar, Unpack
 
@@ -38,6 +39,7 @@ from holdfast.commands.recurring import (
 from holdfast.errors import UsageError
 from holdfast.models import text
 from holdfast.settings import MAX_BATCH, check_each, check_name, check_text
+from holdfast.text import one_line
 from holdfast.wire.plans import Plan, Planner
 
 T = TypeVar("T")
@@ -283,6 +285,7 @@ class AsyncRecurringJob(RecurringVerbs, AsyncMethods):
     """A recurring job of an async client."""
 
 
+log = logging.getLogger("holdfast")
 _AHEAD_MS: Final = round(LEAST_SECONDS * 1000)
 _PIECES: Final = 10
 
@@ -303,7 +306,11 @@ def _extend(ask: Planner, one: Unplanned, now: float) -> Plan[None]:
     own, last_ms = one.calendar, one.last_ms
     calendar = Calendar(own.cron, own.zone, own.jitter_ms / 1000, own.start_ms / 1000, own.end_ms / 1000)
     for _ in range(_PIECES):
-        plan = calendar.plan(one.jid, last_ms / 1000)
+        try:
+            plan = calendar.plan(one.jid, last_ms / 1000)
+        except UsageError as error:  # another client wrote it, or its zone is unknown to this machine
+            log.error("recurring job %s is not planned on: %s", one_line(one.jid), one_line(str(error)))
+            return
         if not (yield from ask(RecurExtend(one.jid, last_ms, tz_version(), plan))) or not plan:
             return
         last_ms = plan[-1].nominal_ms

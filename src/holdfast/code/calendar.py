@@ -7,7 +7,6 @@ with `*` in the hours run by elapsed time: as Debian's cron.
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise
@@ -135,6 +134,8 @@ def zone_of(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         known = available_timezones()
+    from difflib import get_close_matches  # needed only for errors
+
     close = get_close_matches(name, known, 1, 0.5)
     advice = f"; did you mean {close[0]!r}?" if close else ""
     if not known:

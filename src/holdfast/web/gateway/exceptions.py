@@ -37,6 +37,8 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "expire": "an older form of `release`",
     "find_work": "for workers that wait in the store; `pop` waits here",
     "operation_set": "operations run in the application: `POST /api/v1/operations`",
+    "recur_extend": "workers plan recurring jobs on",
+    "recur_unplanned": "workers plan recurring jobs on",
     "put_x": "`put` takes its options",
     "tick": "the store and the web UI do this themselves",
     "watch": "what it publishes does not come over HTTP",
@@ -130,6 +132,8 @@ _PUT: Final[Mapping[str, FieldPart]] = {
 _RECURRING: Final[Mapping[str, FieldPart]] = {
     "jid": JID,
     "options": flattened(ExtraOptions, {"depends": constant(()), "trace": constant("")}),
+    "calendar": constant(None),
+    "plan": constant(()),
 }
 SPECIAL: Final[Mapping[str, Mapping[str, FieldPart]]] = {
     "act": {
