@@ -16,7 +16,8 @@ import yaml
 
 from holdfast import Client
 from holdfast.cli.web import web
-from holdfast.cli.worker import settings_of, worker
+from holdfast.cli.worker import worker
+from holdfast.cli.worker_start import settings_of
 from holdfast.cli.workers import workers
 from holdfast.worker.settings import WorkerSettings
 from waiting import until

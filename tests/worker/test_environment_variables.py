@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import programs
-from holdfast.cli import worker as starting
+from holdfast.cli import worker_start as starting
 from holdfast.cli.place import url_of
 from holdfast.cli.worker import worker
 from holdfast.errors import UsageError
@@ -227,7 +227,6 @@ def test_the_setup_hook_lies_on_the_path_and_may_set_the_variables(shop):
     assert ended == {"event": "ended", "pid": working["pid"]}
 
 
-@pytest.mark.full
 def test_reading_the_flags_brings_in_nothing_that_opens_sockets():
     """The pool of greenlets changes the standard library before such modules are there."""
     program = "import sys, holdfast.cli.worker; print(*sys.modules)"

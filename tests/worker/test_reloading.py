@@ -9,7 +9,7 @@ import pytest
 from worker_kit import process_lives, until
 
 from holdfast.cli import worker
-from holdfast.cli.worker import Watch, mistake_in
+from holdfast.cli.worker_reload import Watch, mistake_in
 
 JOB = """
 import chores, wording

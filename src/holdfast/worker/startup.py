@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from holdfast.code.registry import declared
 from holdfast.errors import HoldfastError, StartFailed, UsageError
 from holdfast.worker.greenlets import patch
 
@@ -85,7 +84,9 @@ def put_declared(client: "Client") -> None:
 
     A declaration that cannot be put is logged: the worker takes jobs all the same.
     """
-    from holdfast.client.function_jobs import FunctionJob  # few workers need it
+    # The flags of a worker are read before --pool gevent patches what these load.
+    from holdfast.client.function_jobs import FunctionJob
+    from holdfast.code.registry import declared
 
     for entry in declared():
         options: dict[str, Any] = dict(entry.every)
