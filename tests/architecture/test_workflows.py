@@ -250,6 +250,8 @@ def test_hooks_are_those_of_the_checks_and_need_no_other_repository() -> None:
         program, *arguments = hook["entry"].split()
         assert program.startswith(".venv/bin/")
         mine = Path(sys.executable).parent / Path(program).name
+        if not mine.exists():
+            pytest.skip("the tools of the extra dev-lint are not installed")
         words = [str(mine), *arguments, "--help"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
