@@ -299,7 +299,9 @@ def test_a_slow_operation_looks_at_no_job_twice_and_at_many_without_a_match_at_o
 def test_data_that_are_not_json_are_not_patched_and_keep_nothing_else_from_it(
     console: Console, client: Client
 ) -> None:
-    client.run(PutMany("q", ["a", "k.K", b"{", "b", "k.K", b"[" * 9000 + b"]" * 9000, "c", "k.K", b"{}"]))
+    client.run(
+        PutMany("q", ["a", "k.K", b"{", "b", "k.K", b"[" * 100_000 + b"]" * 100_000, "c", "k.K", b"{}"])
+    )
     assert run(console, action="data", filter="queue:q", value='{"n": 1}').changed == 1
     for jid in ("a", "b"):
         with pytest.raises(WrongState, match=f"the data of {jid} is not JSON"):
