@@ -61,7 +61,7 @@ def test_name_path_import_workdir_log_host_and_port_together(shop, namespace):
 def test_the_level_of_the_log_follows_flags_and_variables(shop, monkeypatch):
     import logging
 
-    from holdfast.cli.worker import set_level
+    from holdfast.cli.worker_log import set_level
 
     log = logging.getLogger("holdfast")
     names = ("holdfast.jobs", "holdfast.jobs.start", "asyncio")

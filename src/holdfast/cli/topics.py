@@ -41,7 +41,7 @@ from holdfast.cli.output import (
     yes_option,
 )
 from holdfast.cli.program import ProgramCommand
-from holdfast.cli.worker import open_log, set_level
+from holdfast.cli.worker_log import open_log, set_level
 from holdfast.client.signature import read_secret
 from holdfast.commands.topics import MAX_MOVED, Message, TopicCounts
 from holdfast.console.handles import Console

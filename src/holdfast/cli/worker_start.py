@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast.cli.output import print_json
 from holdfast.cli.place import url_of
-from holdfast.cli.worker import set_level
+from holdfast.cli.worker_log import set_level
 from holdfast.client.opening import clients
 from holdfast.code.importing import noting
 from holdfast.code.registry import declared
