@@ -536,6 +536,28 @@ def test_completed_jobs_are_shown_latest_first(web: TestClient, client: Client) 
     assert jids[0] in page
 
 
+@pytest.mark.parametrize(
+    ("missed", "shown"), [("once", "one job for all"), ("3", "one job for each of the last 3")]
+)
+def test_pages_show_the_cron_expression_of_a_calendar_and_no_interval(
+    web: TestClient, client: Client, missed: str, shown: str
+) -> None:
+    client.queues["mail"].recur(
+        "shop.mail.send",
+        cron="30 3 * * *",
+        zone="Europe/Berlin",
+        missed=missed if missed == "once" else int(missed),
+        jid="r",
+    )
+    page = web.get("/recurring/r").text
+    assert "30 3 * * *" in page
+    assert "Europe/Berlin" in page
+    assert shown in page
+    assert ">Interval<" not in page
+    assert "30 3 * * *" in web.get("/queues/mail?tab=recurring").text
+    assert "30 3 * * *" in web.get("/recurring").text
+
+
 def test_tracked_jobs_have_tabs_and_marks_of_deleted_jobs_are_dismissed(
     web: TestClient, client: Client
 ) -> None:
