@@ -64,7 +64,7 @@ def test_a_job_that_is_granted_to_a_worker_that_stops_goes_back_free_also_after_
         failing = client.run(Put("q", "errands.afail_aloud"))
         worker = crew.start("-q", "q", "--pool", pool, "-w", "1", "--interval", "30", "-m", "errands")
         until(lambda: client.jobs.get(failing)[0].state == "failed", "it reports a failure")
-        proxy.aim("delay", "hf1_pop", seconds=2)
+        proxy.aim("delay", "hf1_pop", seconds=1)
         jid = client.run(Put("q", "errands.anothing"))
         until(lambda: client.jobs.get(jid)[0].state == "running", "it is granted the next job")
         worker.signal(signal.SIGTERM)

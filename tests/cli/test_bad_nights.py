@@ -275,7 +275,7 @@ def test_a_bad_deploy_is_tried_by_one_job_before_the_others(night: Night, client
             job.fail("mail-ValueError", "Traceback\nValueError: no template 'spring'")
     seen = night.first_look("surge")
     assert seen is not None
-    assert f"{count} jobs failed in this hour, 0 an hour before" in seen["text"]
+    assert f"{count:,} jobs failed in this hour, 0 an hour before" in seen["text"]
     verdict, _, command = night.finding("failures")
     assert (verdict, command) == ("bad", seen["command"])
     shown = night.follows(command)

@@ -154,7 +154,7 @@ def test_every_line_fits_the_terminal_and_ids_are_whole(
 ) -> None:
     client.queues["q" * 150].put("k" * 190, {"a": "\x1b[31m\u202e漢字" * 30})
     jid = client.queues["mail"].put("jobs.send")
-    Console(client, "a\x1b[2J").run_operation(
+    Console(client, "a" * 100).run_operation(
         Console(client).start_operation(Spec(action="move", filter="queue:mail"))
     )
     id = str(last_operation(place)["id"])

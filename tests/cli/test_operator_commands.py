@@ -247,7 +247,7 @@ def test_a_worker_is_shown_with_what_its_slots_run(client: Client, run: Any, rea
     assert found["holds"][0]["since"] <= time.time() < found["holds"][0]["expires"]
     head, row = lines(run("workers", "show", worker.name).stdout)[-2:]
     assert (head, row[:3]) == (
-        ["jid", "klass", "queue", "running for", "lease left"],
+        ["jid", "job", "queue", "running for", "lease left"],
         [jid, "jobs.send", "mail"],
     )
     silent = run("workers", "stack", worker.name, "--timeout", "100ms")

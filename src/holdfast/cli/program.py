@@ -260,9 +260,9 @@ def key_of(option: click.Parameter) -> str:
 
 
 def split_list(text: str) -> list[str]:
-    r"""Return the texts between the commas, without blanks around them; `\,` is a comma in a text."""
+    r"""Return the texts between the commas, without spaces around them; `\,` is a comma in a text."""
     parts = text.replace("\\,", "\0").split(",")
-    return [part.replace("\0", ",").strip() for part in parts if part.strip()]
+    return [part.replace("\0", ",").strip(" ") for part in parts if part.strip()]
 
 
 def split_each(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:

@@ -1,25 +1,20 @@
 """The methods of a job, for both clients, and what its code can read while it runs."""
 
-import inspect
 import logging
-import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from time import time
 from typing import Any, Final, Self, TypedDict, Unpack, cast, get_args
 
 from holdfast.bounds import Priority, Retries, limits
-from holdfast.client.descriptors import AsyncMethods, CommandMethod, PlanProperty, SettableFact, StepMethod
+from holdfast.client.descriptors import CommandMethod, PlanProperty, SettableFact, StepMethod
 from holdfast.client.explanation import ExplainedVerbs
 from holdfast.client.jobs.attributes import AttributeVerbs, Callbacks, Moving, settling
 from holdfast.client.jobs.dependencies import Completing, WaitingJob
 from holdfast.client.jobs.facts import JobView, any_name, most_data, set_klass
 from holdfast.client.stacks import LiveStack, ask_worker
-from holdfast.code.calling import CannotRun, find_code, find_method, read_arguments
-from holdfast.code.current import RunningJob, running
-from holdfast.code.failure import cut, failure_of, group_of
-from holdfast.code.middleware import Perform, surround
-from holdfast.code.registry import Registered, find
+from holdfast.code.current import RunningJob
+from holdfast.code.registry import find
 from holdfast.code.steps import Steps
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
@@ -241,72 +236,6 @@ def _moment(name: str, value: object) -> object:
         return value
 
 
-# Find the code of a job and run it, in programs that are not workers.
-
-Code = Callable[[], Any]
-"""The code of one job with its arguments; async code returns an awaitable."""
-
-
-def run_job(job: object) -> Steps[Any]:
-    """Run the code of a job and return what it returns."""
-    code = yield from _ready(job)
-    return None if code is None else (yield from _run(job, code))
-
-
-def process_job(job: Any) -> Steps[None]:
-    """Run the code of a job, and fail the job if the code raises."""
-    code = yield from _ready(job)
-    if code is not None:
-        try:
-            yield from _run(job, code)
-        except Exception as error:
-            yield job.fail(*failure_of(error, job.queue_name, lambda: job))
-
-
-def _ready(job: Any) -> Steps[Code | None]:
-    """Find the code of a job and log that it begins; fail the job and return None if there is none."""
-    queue = job.queue_name
-    try:
-        found = find_code(job.klass_name, lambda: _find(job))
-        code, is_async = _code(found, job)
-    except CannotRun as error:
-        yield job.fail(group_of(queue, error.reason), cut(error.message))
-        return None
-    awaits: object = job
-    if is_async and not isinstance(awaits, AsyncMethods):
-        raise UsageError(
-            f"{job.klass_name} is async def: pop the job with an AsyncClient, or run it with a worker"
-        )
-    if job.token:  # a job that was built by hand has no history in any store
-        yield job.log(f"started by pid:{os.getpid()}")
-    return code
-
-
-def _find(job: Any) -> Registered | Perform:
-    entry = find(job.klass_name)
-    thing = job.klass if entry is None else None
-    entry = entry or getattr(thing, "registered", None)
-    if isinstance(entry, Registered):
-        return entry
-    return surround(thing, find_method(thing, job.klass_name, job.queue_name, True)[1])
-
-
-def _code(found: Registered | Perform, job: Any) -> tuple[Code, bool]:
-    """Return the code of the job with its arguments, and whether it is `async def`. Raises CannotRun if they do not fit."""
-    if not isinstance(found, Registered):
-        return lambda: found(job), inspect.iscoroutinefunction(found)
-    args, kwargs = read_arguments(found, job.raw_data)
-    return lambda: found.function(*args, **kwargs), found.is_async
-
-
-def _run(job: Any, code: Code) -> Steps[object]:
-    before = running.set(RunningJob(job.facts, lambda facts: job))
-    try:
-        return (yield code())
-    finally:
-        running.reset(before)
-
-
 class RunFacts:
     """A job as its own code sees it; `holdfast.current_job()` returns it."""
 
@@ -489,7 +418,6 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
         If its function is known here, the result is of the type that the function declares, else a JSON value. Raises
         JobFailed, JobCancelled, JobNotFound when no result is kept, TimeoutError. Core: verbs/await.lua.
         """
-        from holdfast.code.registry import find
 
         return (yield self._client.jobs.handle(self.jid, find(self.klass_name) or Any).result(timeout))
 
@@ -506,6 +434,8 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
         AsyncClient plain code runs in this thread, and what it returns is awaited if it can be.
         """
 
+        from holdfast.client.jobs.code import run_job  # few programs do
+
         return (yield from run_job(self))
 
     @StepMethod
@@ -515,5 +445,7 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
         KeyboardInterrupt, SystemExit and the like are raised, and nothing is recorded. Raises LeaseLost if the lease
         is lost, so that the job cannot be failed.
         """
+
+        from holdfast.client.jobs.code import process_job
 
         yield from process_job(self)
