@@ -294,6 +294,30 @@ def test_missed_turns_of_a_recurring_job_are_shown_as_on_its_page(client: Client
     assert "no worker has asked" not in shown
 
 
+def test_the_next_moments_of_a_calendar_are_listed_in_its_zone(client: Client, run: Any, read: Any) -> None:
+    added = run(
+        "recurring",
+        "add",
+        "shop.Nightly",
+        "-q",
+        "reports",
+        "--cron",
+        "30 3 * * *",
+        "--zone",
+        "Europe/Berlin",
+        "--jid",
+        "nightly",
+    )
+    assert added.returncode == 0
+    shown = run("recurring", "next", "nightly", "--count", "3")
+    assert shown.returncode == 0
+    assert shown.stdout.count("03:30") == 3
+    assert "30 3 * * * Europe/Berlin" in " ".join(run("recurring", "list").stdout.split())
+    wrong = run("recurring", "add", "shop.Nightly", "-q", "reports", "--cron", "1h")
+    assert (wrong.returncode, "five fields" in wrong.stderr) == (2, True)
+    assert run("recurring", "next", "unknown").returncode == 1
+
+
 @pytest.mark.full
 def test_recurring_jobs_are_shown_run_paused_changed_and_deleted(client: Client, run: Any, read: Any) -> None:
     client.queues["mail"].recur("jobs.nightly", {"a": 1}, 3600, jid="nightly", tags=["slow"], offset=60)

@@ -218,7 +218,7 @@ def test_two_files_and_one_that_others_may_write_are_refused(
     assert parsed("-q", "q")["quiet"] is True
     ours.chmod(0o646)
     assert run(["worker", "-q", "q", "--drain"]) == 2
-    assert "other users may write it (-rw-r--rw-)" in " ".join(capsys.readouterr().err.split())
+    assert "other users can write it (-rw-r--rw-)" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.full

@@ -14,7 +14,6 @@ from holdfast.client.jobs.dependencies import Completing, WaitingJob
 from holdfast.client.jobs.facts import JobView, any_name, most_data, set_klass
 from holdfast.client.stacks import LiveStack, ask_worker
 from holdfast.code.current import RunningJob
-from holdfast.code.registry import find
 from holdfast.code.steps import Steps
 from holdfast.codecs import encode_data
 from holdfast.commands import Command
@@ -418,6 +417,8 @@ class JobVerbs(RunFacts, JobForms, Callbacks, AttributeVerbs, WaitingJob, Comple
         If its function is known here, the result is of the type that the function declares, else a JSON value. Raises
         JobFailed, JobCancelled, JobNotFound when no result is kept, TimeoutError. Core: verbs/await.lua.
         """
+
+        from holdfast.code.registry import find
 
         return (yield self._client.jobs.handle(self.jid, find(self.klass_name) or Any).result(timeout))
 
