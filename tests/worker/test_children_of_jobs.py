@@ -103,8 +103,8 @@ def test_what_a_job_started_ends_with_its_process_and_a_session_of_its_own_is_le
     for word in (*FORKS, "program"):
         until(lambda word=word: not process_lives(found[word]), f"the {word} has ended")
     assert process_lives(found["session"])
-    until(lambda: "in a session of its own" in worker.said(), "it is logged")
-    assert worker.said().count("in a session of its own") == 1
+    until(lambda: "in its own session" in worker.said(), "it is logged")
+    assert worker.said().count("in its own session") == 1
 
 
 def test_what_a_job_forked_ends_when_its_process_is_killed(shop, pool, parents):
