@@ -32,7 +32,7 @@ def test_the_data_of_a_failed_job_are_changed_after_a_look_at_the_difference_and
     expect(dialog.get_by_label("Data")).to_have_value('{\n  "n": 0\n}')
     dialog.get_by_label("Data").fill('{"n": 1,')
     dialog.get_by_role("button", name="Show the difference…").click()
-    toast(page, "this is no JSON")
+    toast(page, "expected JSON")
     dialog.get_by_label("Data").fill('{"n": 42}')
     dialog.get_by_role("button", name="Show the difference…").click()
     question = page.locator("#dialog[open]")
@@ -141,7 +141,7 @@ def test_the_page_of_a_job_says_that_no_worker_takes_it_that_all_are_busy_and_ho
     stay(page)
     report(client, busy=1)
     expect(why.locator(".blocks")).to_have_text(
-        re.compile("1 worker works for queue mail, with 0 slots free")
+        re.compile("1 worker works for queue mail, with 0 free slots")
     )
     page.locator("#facts").get_by_role("button", name="High 25").click()
     expect(why).to_contain_text("It is the next job of queue mail.")

@@ -55,7 +55,7 @@ def test_signals_to_the_process_of_a_job_itself_do_not_break_it_off(shop, number
     [pid] = began(shop)
     os.kill(pid, number)
     os.kill(pid, signal.SIGUSR1)
-    until(lambda: f"at SIGUSR1 process {pid}" in worker.said(), "both signals were seen")
+    until(lambda: f"signal SIGUSR1: stack of process {pid}" in worker.said(), "both signals were seen")
     shop.open()
     assert handle.result(30) == "a"
     assert shop.job(handle.jid).attempts == 1

@@ -8,7 +8,7 @@ import sys
 import pytest
 from worker_kit import process_lives, until
 
-from holdfast.cli import worker
+from holdfast.cli import worker_reload
 from holdfast.cli.worker_reload import Watch, mistake_in
 
 JOB = """
@@ -159,7 +159,7 @@ def test_what_is_no_code_of_the_users_is_not_watched(tmp_path, place):
 
 @pytest.mark.full
 def test_a_tree_too_large_is_watched_in_part_and_says_so(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(worker, "MOST_FILES", 2)
+    monkeypatch.setattr(worker_reload, "MOST_FILES", 2)
     for name in "abc":
         (tmp_path / f"{name}.py").touch()
     assert len(Watch([str(tmp_path)])._known) == 2

@@ -100,7 +100,7 @@ def test_a_child_that_gets_term_finishes_its_job_and_one_that_gets_int_goes_on(s
     child = began(shop, "a")
     os.kill(child, number)
     os.kill(child, signal.SIGUSR1)
-    until(lambda: f"at SIGUSR1 process {child}" in worker.said(), "both signals were seen")
+    until(lambda: f"signal SIGUSR1: stack of process {child}" in worker.said(), "both signals were seen")
     assert shop.notes("unwound") == []
     shop.open()
     assert handle.result(30) == "a"
@@ -158,7 +158,7 @@ def test_a_worker_without_children_pauses_after_its_job_until_cont(shop):
     first = shop.chores.hog.put("a")
     began(shop, "a")
     worker.signal(signal.SIGUSR1)
-    until(lambda: "at SIGUSR1 process" in worker.said(), "it says where it is")
+    until(lambda: "signal SIGUSR1: stack of process" in worker.said(), "it says where it is")
     worker.signal(signal.SIGUSR2)
     until(lambda: "signal SIGUSR2: stack of process" in worker.said(), "it says where it is again")
     assert "pausing until CONT" in worker.said()
@@ -210,7 +210,7 @@ def test_signals_to_a_child_that_is_not_at_work_yet_end_it_in_order_or_show_wher
     for name in ("SIGUSR1", "SIGUSR2", "SIGHUP", "SIGQUIT"):
         assert len(shop.notes(f"before {name}")) >= 4
     for name in ("SIGUSR1", "SIGUSR2"):
-        assert f"at {name} process" in worker.said()
+        assert f"signal {name}: stack of process" in worker.said()
 
 
 DESTRUCTOR = """
