@@ -26,6 +26,8 @@ LATE = [
     "holdfast.commands.topics",
     "holdfast.core",
     "difflib",
+    "zoneinfo",
+    "cronsim",
 ]
 
 

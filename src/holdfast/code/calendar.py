@@ -10,13 +10,15 @@ from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise
-from typing import Final, NamedTuple
-from zoneinfo import TZPATH, ZoneInfo, available_timezones
-
-from cronsim import CronSim, CronSimError
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.errors import UsageError
 from holdfast.settings import check_seconds
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+# Time zones and cron expressions are loaded by the programs that use them: every client imports this module.
 
 MOST_MOMENTS: Final = 1500
 LEAST_MOMENTS: Final = 100
@@ -67,6 +69,8 @@ class Calendar(NamedTuple):
 
     def moments(self, after: float) -> Iterator[float]:
         """Yield the moments after one, in epoch seconds, without jitter."""
+        from cronsim import CronSim
+
         begin = max(after, self.start - 0.001)
         for found in CronSim(self.cron, datetime.fromtimestamp(begin, zone_of(self.zone))):
             if found.year >= _LAST_YEAR:
@@ -101,6 +105,8 @@ class Calendar(NamedTuple):
 
 def check_cron(cron: object) -> str:
     """Return a cron expression of five fields; a nickname such as `@daily` stands for one. Raises UsageError."""
+    from cronsim import CronSim, CronSimError
+
     if not isinstance(cron, str):
         raise UsageError(f"cron: expected an expression such as '0 3 * * *', got {cron!r:.100}")
     written = " ".join(_NICKNAMES.get(cron.strip().lower(), cron).split())
@@ -119,6 +125,8 @@ def check_cron(cron: object) -> str:
 
 def check_zone(zone: object) -> str:
     """Return the name of a time zone such as `Europe/Berlin`. Raises UsageError, with the nearest name."""
+    from zoneinfo import ZoneInfo
+
     if isinstance(zone, ZoneInfo) and zone.key:
         return zone.key
     if not isinstance(zone, str) or not zone:
@@ -128,8 +136,10 @@ def check_zone(zone: object) -> str:
 
 
 @cache
-def zone_of(name: str) -> ZoneInfo:
+def zone_of(name: str) -> "ZoneInfo":
     """Return a time zone by its name. Raises UsageError."""
+    from zoneinfo import TZPATH, ZoneInfo, available_timezones
+
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
