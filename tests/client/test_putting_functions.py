@@ -493,7 +493,7 @@ def test_what_cannot_be_said_is_told_where_it_is_said(do):
     """Not when a function is decorated later, nor at the first put."""
     with pytest.raises(UsageError, match="did you mean 'queue'"):
         do.client.job(queu="mail")
-    with pytest.raises(UsageError, match="five fields"):
+    with pytest.raises(UsageError, match="an interval is a number of seconds"):
         do.client.job(_nothing).every("1h")
 
 

@@ -113,8 +113,9 @@ def check_cron(cron: object) -> str:
     if written.startswith("@"):
         raise UsageError(f"cron: expected one of {', '.join(_NICKNAMES)}, got {cron!r:.100}")
     if len(written.split(" ")) != _FIELDS:
+        interval = "; an interval is a number of seconds, or a timedelta" if " " not in written else ""
         raise UsageError(
-            f"cron: expected five fields (minute, hour, day, month, weekday) such as '0 3 * * *', got {cron!r:.100}"
+            f"cron: expected five fields (minute, hour, day, month, weekday) such as '0 3 * * *', got {cron!r:.100}{interval}"
         )
     try:
         CronSim(written, datetime.now(UTC))
