@@ -170,7 +170,7 @@ def test_a_group_of_five_thousand_is_retried_as_an_operation(
     fail(client, 5000)
     page = visit("/failed/mail-ValueError")
     page.locator("main .head [data-verb=retry]").last.click()
-    confirm(page, "Retry 5,000 jobs?")
+    confirm(page, "Retry 5\u202f000 jobs?")
     page.wait_for_url("**/operations/*")
     expect(page.locator("main .pill").first).to_have_text("done")
     expect(page.locator(".tile", has_text="Changed").first).to_contain_text("5\u202f000")
