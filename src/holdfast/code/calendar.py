@@ -1,6 +1,6 @@
 """Calendars of recurring jobs: the moments that a cron expression names in a time zone.
 
-The store keeps the next moments of a template as its plan (`Plan`); any client, worker or program computes more of them. A fixed
+The store keeps the next moments of a template as its plan; clients and workers compute more of them. A fixed
 time that the change to summer time skips runs right after the change, one that comes twice in autumn runs once; expressions
 with `*` in the hours run by elapsed time: as Debian's cron.
 """
@@ -113,7 +113,9 @@ def check_cron(cron: object) -> str:
     if written.startswith("@"):
         raise UsageError(f"cron: expected one of {', '.join(_NICKNAMES)}, got {cron!r:.100}")
     if len(written.split(" ")) != _FIELDS:
-        interval = "; an interval is a number of seconds, or a timedelta" if " " not in written else ""
+        interval = (
+            "; an interval is a number of seconds, or a timedelta" if written and " " not in written else ""
+        )
         raise UsageError(
             f"cron: expected five fields (minute, hour, day, month, weekday) such as '0 3 * * *', got {cron!r:.100}{interval}"
         )

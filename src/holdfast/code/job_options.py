@@ -22,7 +22,7 @@ class JobOptions(CommonOptions, KeptOptions, UniqueOptions, total=False):
     function, which may catch it. With `strict_results`, a result that is not of the type that the function declares fails
     the job in `<queue>-WrongResult`, without a retry; without it, that is logged once for each function, and the job completes.
 
-    With `unique` one job of the same call at a time may stand: True for all arguments, names of some, or a function of them that returns
+    With `unique` at most one job of the same call exists at a time: True for all arguments, names of some, or a function of them that returns
     a text. `unique_for` is "end" (the default), "start", or seconds; `on_conflict` "keep" (the default: the handle is of the job
     that stands), "raise" (NotUnique), "replace" (a job that has not started gets the new arguments and options) or "cancel" (that job, for the new one).
     `debounce=5` replaces and starts 5 seconds after the last put, at most `debounce_max` after the first.

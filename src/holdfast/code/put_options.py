@@ -245,7 +245,7 @@ class AnyPutOptions(MoreOptions, CommonOptions, UniqueOptions, total=False):
             "text",
             check_name,
             "Unique key",
-            "Key under which one job of its kind at a time may stand [default: none].",
+            "Unique key: at most one job of its kind with this key exists at a time [default: none].",
             recurring=False,
         ),
     ]

@@ -41,7 +41,7 @@ class Registered:
     `retries`: None if the option was not given; then the job fails at its first exception. `keep_ms`: how long the result
     is kept if the put has no `result_keep`. `travelling`: the options that each put sends. `soft_timeout`: seconds until
     PerformTimeout is raised in the function, None for never. `strict_results`: a result of another type than the declared
-    one fails the job. `unique`: which calls count as the same, of which one at a time may stand. `every`: the interval
+    one fails the job. `unique`: which calls count as the same; at most one job of them exists at a time. `every`: the interval
     or cron expression at which workers put it, with its options; empty for none.
     """
 

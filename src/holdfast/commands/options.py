@@ -41,7 +41,7 @@ class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
     percent (`exponential:1000:600000:25`). `expires_ms`: do not start the job later than this after the put.
     `limit_ms`: the longest run. `keep_ms`: how long to keep the result, 0: not at all, None: the default of its code.
     `trace`: the trace that the put belongs to, up to 1,024 bytes (code/tracing.py); it applies to this put only.
-    `unique_key`: a key of the klass under which one job at a time may stand, `unique_for` its `end` (""), its `start`, or that many
+    `unique_key`: a key of the klass, with which at most one job exists at a time; `unique_for` its `end` (""), its `start`, or that many
     milliseconds. `on_conflict`: what becomes of a put that meets one: `keep` ("") that one, `raise`, `replace` it or `cancel` it.
     `debounce_max_ms`: a job that is replaced again and again starts at most that long after its first put.
     """

@@ -29,7 +29,7 @@ from holdfast.models import text, texts
 _NEVER: Final = 2**53 - 1
 """When a template is due that has no moment left: its plan has run out, or its calendar is over."""
 _LATE_MS: Final = 5000
-"""A turn that is due for so long counts as missed: a worker asks the queue more often."""
+"""A run that is due for so long counts as missed: a worker asks the queue more often."""
 
 
 class CalendarFacts(msgspec.Struct, frozen=True, gc=False):

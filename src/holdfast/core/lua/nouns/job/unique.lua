@@ -1,4 +1,4 @@
--- unique: keys of which one job at a time may stand.
+-- unique: keys with which at most one job of a klass exists at a time.
 --
 -- The hash `X:<2 hex>` has the rest of a digest of klass and key, and behind it the jid of the job that holds the key;
 -- where it is held for a time, a line end and the ms when that is over. No end of a job gives a key back: a put that
@@ -31,7 +31,7 @@ local function holder_of(ctx, digest)
   return sub(found, 1, at - 1), tonumber(sub(found, at + 1))
 end
 
--- Whether a job still holds a key that it took, as one who asks with `hold` sees it.
+-- Whether a job still holds a key that it took; a put with `hold` START takes the key of one that has started.
 local function stands(ctx, r, hold, ends)
   if not r then return false end
   if ends then return ends > ctx.now end
