@@ -6,8 +6,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from holdfast import UsageError
+from holdfast import Client, UsageError
+from holdfast.client.recurring import extend_plans
 from holdfast.code.calendar import Calendar
+from holdfast.commands.recurring import CalendarFacts, Recur, RecurUnplanned
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -131,3 +133,15 @@ def test_a_wrong_timing_of_a_function_job_is_refused_at_once(
     job = do.client.job(queue="q")(report)
     with pytest.raises(UsageError, match=words):
         job.every(interval, **options)
+
+
+@pytest.mark.parametrize(("cron", "zone"), [("61 * * * *", "UTC"), ("* * * * *", "Mars/Olympus")])
+def test_a_calendar_that_cannot_be_read_is_logged_and_stops_no_other(
+    client: Client, caplog: pytest.LogCaptureFixture, cron: str, zone: str
+) -> None:
+    soon = round(datetime.now(UTC).timestamp() * 1000) + 60_000
+    for jid, facts in (("bad", CalendarFacts(cron, zone)), ("good", CalendarFacts("* * * * *"))):
+        client.run(Recur("q", "K", 60_000, jid=jid, calendar=facts, plan=[(soon, soon)]))
+    client.runner.run(extend_plans(client._plan_of, soon / 1000))
+    assert "recurring job bad is not planned on" in caplog.text
+    assert [one.jid for one in client.run(RecurUnplanned(soon + 60_000))] == ["bad"]

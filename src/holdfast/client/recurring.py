@@ -307,7 +307,7 @@ def _extend(ask: Planner, one: Unplanned, now: float) -> Plan[None]:
     calendar = Calendar(own.cron, own.zone, own.jitter_ms / 1000, own.start_ms / 1000, own.end_ms / 1000)
     for _ in range(_PIECES):
         try:
-            plan = calendar.plan(one.jid, last_ms / 1000)
+            plan = calendar.checked().plan(one.jid, last_ms / 1000)
         except UsageError as error:  # another client wrote it, or its zone is unknown to this machine
             log.error("recurring job %s is not planned on: %s", one_line(one.jid), one_line(str(error)))
             return
