@@ -316,7 +316,7 @@ def test_a_circle_that_is_too_large_to_be_looked_for_is_refused(door: Door):
             words += [f"low{n}", "k", "{}", 1, "depends", f"low{n - 1}" if n else "bud"]
         assert door("put_x", *words) == [200]
     before = door.dump()
-    assert b"too large" in door.put_waiting("bud", "up2999", mode="move")[2]
+    assert b"too many jobs wait" in door.put_waiting("bud", "up2999", mode="move")[2]
     assert door.dump() == before
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.commands.admin import Sweep
 from holdfast.commands.failures import Unfail
-from holdfast.commands.jobs import Cancel, Put
+from holdfast.commands.jobs import Cancel, Move, Put
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions, PutX
 from holdfast.errors import DependencyRefused, NotUnique, QueueFull
 from native_door import Door
@@ -14,10 +14,18 @@ from native_door import Door
 pytestmark = pytest.mark.each
 
 
-def unique(jid: str, klass: str = "k", data: bytes = b"{}", queue: str = "q", delay: int = 0, **options: Any):
+def unique(
+    jid: str,
+    klass: str = "k",
+    data: bytes = b"{}",
+    queue: str = "q",
+    delay: int = 0,
+    priority: int = 0,
+    **options: Any,
+):
     options.setdefault("unique_key", "a")
     job = JobWithOptions(klass, data, jid, ExtraOptions(**options))
-    return PutWithOptions(queue, job, delay_ms=delay)
+    return PutWithOptions(queue, job, priority=priority, delay_ms=delay)
 
 
 def test_a_second_put_is_the_job_that_stands(core, door: Door):
@@ -85,11 +93,85 @@ def test_a_job_that_has_not_started_is_replaced(core, door: Door, clock):
     assert door.job("two") is None
 
 
-def test_a_job_that_has_started_is_not_replaced(core, door: Door):
+def settle(door: Door, job: Any, end: str) -> None:
+    """Let the job of a lease end."""
+    if end == "cancel":
+        door("cancel", "", 0, job.jid)
+    elif end == "complete":
+        door("complete", "w", job.jid, job.token, "", 0, "")
+    else:
+        door("fail", "w", "g", "m", job.jid, job.token, "")
+
+
+@pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
+def test_beside_a_job_that_has_started_one_more_waits_for_its_end(core, door: Door, end: str):
+    core(unique("one"))
+    [running] = door.pop("w", "q")
+    assert core(unique("two", data=b"2", on_conflict="replace")) == "two"
+    assert core(unique("three", data=b"3", on_conflict="replace")) == "two"
+    assert core(unique("four")) == "two"
+    assert door.pop("w", "q") == []
+    job = door.job("two")
+    assert job is not None
+    assert (job.state, job.data, job.dependencies) == ("depends", b"3", ("one",))
+    settle(door, running, end)
+    [second] = door.pop("w", "q")
+    assert second.jid == "two"
+
+
+def test_a_job_that_is_tried_again_runs_before_the_one_that_waits_for_its_end(core, door: Door):
+    core(unique("one", data=b"1"))
+    [running] = door.pop("w", "q")
+    core(unique("two", on_conflict="replace"))
+    door("retry", "w", 0, "", "", "one", running.token, "")
+    [again] = door.pop("w", "q", n=5)
+    assert again.jid == "one"
+    core(unique("three", data=b"3", on_conflict="replace"))
+    settle(door, again, "complete")
+    [second] = door.pop("w", "q", n=5)
+    assert (second.jid, second.data) == ("two", b"3")
+
+
+def test_one_that_waits_for_any_end_keeps_no_job_from_being_cancelled(core, door: Door):
     core(unique("one"))
     door.pop("w", "q")
-    with pytest.raises(NotUnique, match="started"):
-        core(unique("two", on_conflict="replace"))
+    core(unique("two", on_conflict="replace"))
+    assert core(unique("three", on_conflict="cancel")) == "three"
+    assert (door.job("two"), door.state("one"), door.state("three")) == (None, "running", "waiting")
+    assert core(Cancel(["one"])) == [True]
+    assert core(unique("four", unique_key="b")) == "four"
+
+
+def test_a_delay_counts_after_the_end_too(core, door: Door, clock):
+    core(unique("one"))
+    [running] = door.pop("w", "q")
+    core(unique("two", on_conflict="replace", delay=5000))
+    settle(door, running, "complete")
+    assert door.state("two") == "scheduled"
+    clock.advance(seconds=5)
+    assert [job.jid for job in door.pop("w", "q")] == ["two"]
+
+
+def test_where_a_key_outlives_its_job_the_new_one_is_ready(core, door: Door):
+    core(unique("one", unique_for="5000"))
+    [running] = door.pop("w", "q")
+    settle(door, running, "complete")
+    assert core(unique("two", unique_for="5000", on_conflict="replace")) == "two"
+    assert door.state("two") == "waiting"
+
+
+def test_two_jobs_that_would_wait_for_each_other_are_refused(core, door: Door):
+    core(Put("q", "k", jid="parent"))
+    core(unique("one", priority=1))
+    [running] = door.pop("w", "q")
+    assert running.jid == "one"
+    door("retry", "w", 0, "", "", "one", running.token, "")
+    core(Move("q", "one", depends=["parent"]))
+    options = ExtraOptions(unique_key="a", on_conflict="replace")
+    with pytest.raises(DependencyRefused):
+        core(PutWithOptions("q", JobWithOptions("k", b"{}", "parent", options), mode="move"))
+    assert (door.state("one"), door.state("parent")) == ("depends", "waiting")
+    assert core(unique("two")) == "one"
 
 
 def test_a_job_that_is_replaced_again_and_again_starts_in_time(core, door: Door, clock):

@@ -36,7 +36,7 @@ end
 
 -- Gives the job its options. `opts` (nil: none) has tags (nil: none if this is a put; as before,
 -- but given anew, if `target.alone`), throttles (nil: none), depends (nil or empty: as before), and
--- what `options` keeps.
+-- what `options` keeps; `follows` (nil: none) is a job for whose end, of whatever kind, it waits.
 local function apply_options(ctx, target, jid, r, opts)
   if opts then r.fields = {} end
   if ctx.throttles.assign then ctx.throttles.assign(ctx, target.queue, jid, r, opts and opts.throttles) end
@@ -51,6 +51,7 @@ local function apply_options(ctx, target, jid, r, opts)
   if not opts then return end
   extra.flush(ctx, jid, r)
   if opts.depends and opts.depends[1] then links.replace(ctx, jid, r, opts.depends) end
+  if opts.follows then links.follow(ctx, jid, r, opts.follows) end
 end
 
 -- A job that is new, or begins a new life, goes where it belongs. Writes the record.
@@ -114,18 +115,29 @@ local function replace(ctx, target, holder, r, klass, body, opts)
   return "replaced " .. holder
 end
 
+-- A put meets a job that holds its key and has started: the new one begins after that has ended, if it has not.
+local function follow(ctx, target, jid, opts, holder, r)
+  if r.state == state.COMPLETE or r.state == state.FAILED then return nil end
+  local refused = cycle.refusal(ctx, target, jid, job.read(ctx, jid), { holder })
+  if refused then return refused end
+  opts.follows = holder
+end
+
 -- What becomes of a put whose key another job holds; nil: it may be put, and cancels the job that is returned behind,
 -- with its record.
 local function meet(ctx, target, jid, klass, body, opts)
+  opts.follows = nil
   local holder, r = unique.standing(ctx, unique.digest(klass, opts.unique_key), opts.unique_for, jid)
   if not holder then return nil end
   local how = opts.on_conflict or "keep"
   if how == "keep" then return "kept " .. holder end
   if how == "raise" then return refuse.job("NOT_UNIQUE", holder) end
-  local is_open = r.attempts == 0 and (OPEN[r.state] or false)
-  if how == "replace" and is_open then return replace(ctx, target, holder, r, klass, body, opts) end
-  if how == "replace" then return refuse.job("NOT_UNIQUE", holder .. " has started, and is not replaced") end
-  if dependency.children(ctx, holder, r, 1)[1] then
+  if how == "replace" then
+    local is_open = r.attempts == 0 and OPEN[r.state]
+    if is_open then return replace(ctx, target, holder, r, klass, body, opts) end
+    return follow(ctx, target, jid, opts, holder, r)
+  end
+  if dependency.is_needed(ctx, holder, r) then
     return refuse.job("DEPENDENCY_REFUSED", holder .. " is a dependency of another job, and is not cancelled")
   end
   return nil, holder, r
@@ -140,7 +152,7 @@ end
 -- The queue becomes known with its first job. With `target.alone` a job that is new and surely
 -- ready takes its sequence number in the same step.
 local function enter(ctx, target, r, opts)
-  local now = target.alone and not r and target.delay <= 0 and not (opts and opts.depends)
+  local now = target.alone and not r and target.delay <= 0 and not (opts and (opts.depends or opts.follows))
   target.first, target.idle, target.limited = queues.enter(ctx, target.queue, now and 1 or 0)
   if not now then target.first = nil end
 end

@@ -4,6 +4,9 @@
 -- `n`, the due time kept for afterwards in `w`); a parent names its children in the sorted
 -- set `d:<jid>`, by when they came. Flags DEPENDING and DEPENDENTS are up while there are any;
 -- a job that is DEPENDING is in state `depends`.
+--
+-- Most children wait until the parent is complete: the value of their field is "". Those that wait for any end of it
+-- have ANY_END there, and a score from `FOLLOWS` on.
 local record = require("base.record")
 local job = require("nouns.job.job")
 local state = require("nouns.job.state")
@@ -13,6 +16,8 @@ local DEPENDING, DEPENDENTS, EXTRA = record.FLAG.DEPENDING, record.FLAG.DEPENDEN
 M.OPEN = ">" -- what the field of an open parent begins with
 
 M.MOST = 1000 -- open parents of one job
+M.ANY_END = "run"
+M.FOLLOWS = 2 ^ 52
 
 function M.is_open(r) return record.has(r.flags, DEPENDING) end
 
@@ -47,8 +52,14 @@ function M.dependents(ctx, jid, r)
   return record.has(r.flags, DEPENDENTS) and call("ZCARD", ctx.keys.dependents .. jid) or 0
 end
 
--- Whether `jid` waits for `parent`.
-function M.waits_for(ctx, jid, parent) return call("HGET", ctx.keys.extra .. jid, M.OPEN .. parent) ~= false end
+-- Whether `jid` waits until `parent` is complete.
+function M.waits_for(ctx, jid, parent) return call("HGET", ctx.keys.extra .. jid, M.OPEN .. parent) == "" end
+
+-- Whether any job waits until this one is complete.
+function M.is_needed(ctx, jid, r)
+  if not record.has(r.flags, DEPENDENTS) then return false end
+  return call("ZRANGE", ctx.keys.dependents .. jid, "-inf", M.FOLLOWS, "BYSCORE", "LIMIT", 0, 1)[1] ~= nil
+end
 
 -- Takes note that a parent is done. Returns the record of a job that waited for this one
 -- last, and the due time kept for it (nil: none); nothing for any other job.
@@ -68,10 +79,10 @@ function M.close(ctx, jid, parent)
   return r, tonumber(found[3] or nil)
 end
 
--- A parent was not done after all.
-function M.open_again(ctx, jid, parent)
-  local key = ctx.keys.extra .. jid
-  if call("HSETNX", key, M.OPEN .. parent, "") == 1 then call("HSET", key, "n", #M.named(ctx, jid)) end
+-- A parent was not done after all; `score` is that of the child among its children.
+function M.open_again(ctx, jid, parent, score)
+  local key, until_ = ctx.keys.extra .. jid, tonumber(score) < M.FOLLOWS and "" or M.ANY_END
+  if call("HSETNX", key, M.OPEN .. parent, until_) == 1 then call("HSET", key, "n", #M.named(ctx, jid)) end
 end
 
 -- A job waits for no other any more. A hash that is empty now is not looked for again.

@@ -25,6 +25,15 @@ local function enter(ctx, jid, parent)
   return true
 end
 
+-- A job waits for any end of one that has not ended. Write its record afterwards.
+function M.follow(ctx, jid, r, parent)
+  local key = ctx.keys.extra .. jid
+  if call("HSETNX", key, OPEN .. parent, dependency.ANY_END) == 0 then return end
+  call("HSET", key, "n", dependency.count(ctx, jid, r) + 1)
+  join(ctx, parent, job.read(ctx, parent), { dependency.FOLLOWS + ctx.now, jid })
+  r.flags = record.with(record.with(r.flags, DEPENDING), EXTRA)
+end
+
 -- The open ones among the parents in the options of jobs, by jid: their record, and the
 -- children that `plan` notes.
 function M.open(ctx, jobs)

@@ -1,4 +1,4 @@
--- dependents: a job is complete, and those that waited for it may go.
+-- dependents: a job has ended, and those that waited for that may go.
 --
 -- One call releases a limited number. The rest are set apart under the name of the attempt
 -- that ended, listed in `u`, and released by later calls: the parent may begin
@@ -94,6 +94,20 @@ function M.released(ctx, jid, r)
   local released = left > 0 and release_some(ctx, jid, set, left) or 0
   ctx.released = ctx.released + released
   if released == left and call("EXISTS", set) == 1 then set_apart(ctx, jid, r, set) end
+end
+
+-- A job failed, or is going to be deleted: those that waited for any end of it are released. A job has one such child
+-- at most (see `verbs.put_one`), so no call releases many.
+function M.released_by_any_end(ctx, jid, r)
+  local set = ctx.keys.dependents .. jid
+  local children = call("ZRANGE", set, dependency.FOLLOWS, "+inf", "BYSCORE", "LIMIT", 0, PIECE, "WITHSCORES")
+  if #children == 0 then return end
+  touched_jobs.took(set, children)
+  local jids = {}
+  for i = 1, #children, 2 do jids[#jids + 1] = children[i] end
+  call("ZREM", set, unpack_(jids))
+  release_children(ctx, jid, children, nil)
+  if call("EXISTS", set) == 0 then r.flags = record.without(r.flags, record.FLAG.DEPENDENTS) end
 end
 
 -- Continues where earlier calls stopped.

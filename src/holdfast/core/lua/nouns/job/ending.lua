@@ -33,7 +33,9 @@ local function announce(ctx, jid, r)
     r.flags = r.flags - FLAG.AWAITED
     ctx.events.ended(ctx, jid)
   end
-  if r.state == state.COMPLETE and has(r.flags, FLAG.DEPENDENTS) then dependents.released(ctx, jid, r) end
+  if not has(r.flags, FLAG.DEPENDENTS) then return end
+  if r.state == state.COMPLETE then dependents.released(ctx, jid, r)
+  else dependents.released_by_any_end(ctx, jid, r) end
 end
 
 -- A job whose lease is held is complete; `data` may be "": unchanged. Returns its new record, the name of its queue,

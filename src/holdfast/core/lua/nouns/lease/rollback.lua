@@ -90,7 +90,7 @@ local function taken_again(ctx, set, jid, score)
   local r = job.read(ctx, jid)
   if not r or r.state ~= state.DEPENDS and r.state ~= state.THROTTLED then return end
   call("ZADD", set, "NX", score, jid)
-  if r.state == state.DEPENDS then dependency.open_again(ctx, jid, dependents.parent_of(ctx, set)) end
+  if r.state == state.DEPENDS then dependency.open_again(ctx, jid, dependents.parent_of(ctx, set), score) end
 end
 
 -- One that cannot be put back keeps no other from it.
