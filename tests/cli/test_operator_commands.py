@@ -325,6 +325,9 @@ def test_recurring_jobs_are_shown_run_paused_changed_and_deleted(client: Client,
     assert row[:4] == ["nightly", "mail", "jobs.nightly", "1 h"]
     assert run("recurring", "run", "nightly").stdout == "nightly: put nightly-1\n"
     assert client.job("nightly-1").state == "waiting"
+    shown = read("jobs", "show", "nightly-1")["facts"]
+    assert shown["scheduled_for"] == shown["created"]
+    assert "scheduled for" in run("jobs", "show", "nightly-1").stdout
     assert run("recurring", "pause", "nightly").stdout == "nightly is paused\n"
     assert read("recurring", "show", "nightly")["paused"] is True
     assert read("recurring", "resume", "nightly") == {"nightly": True}

@@ -276,6 +276,14 @@ def test_a_recurring_job_is_run_now(stopped, do, paused):
     assert (job.count, job.next, fetched(do).facts) == (1, due, job.facts)
     put = do(do.client.queues["mail"].pop)
     assert (put.jid, put.tags, put.spawned_from_jid) == ("r-1", ["red"], "r")
+    assert put.scheduled_for == put.created_at
+    later = do(lambda: do.client.job("r-1"))
+    assert later.scheduled_for == put.scheduled_for
+
+
+def test_a_job_that_no_recurring_job_has_put_is_scheduled_for_no_moment(do):
+    jid = do(lambda: do.client.queues["q"].put("K"))
+    assert do(lambda: do.client.job(jid)).scheduled_for is None
 
 
 def test_a_recurring_job_that_is_gone_is_not_paused_or_run(do):

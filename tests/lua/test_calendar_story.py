@@ -49,6 +49,15 @@ def test_each_moment_of_a_plan_gets_a_job(core, door: Door, clock):
     assert template(core).calendar.left_out == 0
 
 
+def test_a_job_of_a_calendar_has_the_moment_that_it_is_for_without_its_jitter(core, door: Door, clock):
+    nominal = clock.now_ms + HOUR
+    core(recur([(nominal + 60_000, nominal)]))
+    clock.advance(seconds=3660)
+    [job] = door.pop("w", "q")
+    assert (job.created_ms, job.scheduled_for_ms) == (nominal + 60_000, nominal)
+    assert door.job(job.jid).scheduled_for_ms == nominal
+
+
 def test_a_template_whose_plan_ran_out_goes_on_when_it_is_planned_again(core, door: Door, clock):
     start = clock.now_ms
     core(recur(hourly(start, 1)))

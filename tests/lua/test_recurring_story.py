@@ -99,7 +99,8 @@ def test_a_spawned_job_is_put_when_it_was_due_and_waits_from_then_on(turns: Stor
         ("put", 0),
         ("popped", 30_000),
     ]
-    assert facts.spawned_from == "r"
+    assert (facts.spawned_from, facts.scheduled_for_ms) == ("r", turns.start)
+    assert job.scheduled_for_ms == turns.start
     assert core(Complete("w", job)) == "complete"
 
 

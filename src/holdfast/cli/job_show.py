@@ -93,6 +93,7 @@ def _facts(facts: JobFacts, now: int) -> dict[str, object]:
         "tags": ", ".join(facts.tags),
         "throttles": ", ".join(name for name in facts.throttles if not name.startswith(OWN_THROTTLE)),
         "recurs from": facts.spawned_from,
+        "scheduled for": moment(facts.scheduled_for_ms),
         "tracked": "yes" if facts.tracked else "",
     }
 

@@ -120,7 +120,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
     `data` is the stored JSON. `token` and `worker` are those of the lease, 0 and '' without one. `remaining` is the
     number of retries left, `losses` the number of lost leases. A row of `pop` has what a worker needs (and `lease_ms`);
     a row of `job_get` or `peek` has the rest. `options` are those of the put (`expires` as a time), `log` the lines of
-    the last report, `earlier` the data of earlier attempts by number.
+    the last report, `earlier` the data of earlier attempts by number. `scheduled_for_ms` is the moment that a recurring job put it for, 0 for others.
     """
 
     width: ClassVar[int] = 4
@@ -158,6 +158,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
     spawned_from: str = ""
     tracked: bool = False
     earlier: tuple[tuple[int, bytes], ...] = ()
+    scheduled_for_ms: int = 0
 
     @classmethod
     def from_row(cls, row: Sequence[Reply], worker: str) -> "JobFacts":
@@ -233,6 +234,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
             spawned_from=text(row[29]),
             tracked=bool(row[30]),
             earlier=tuple([(int(row[31][at]), bytes(row[31][at + 1])) for at in range(0, len(row[31]), 2)]),
+            scheduled_for_ms=int(row[32]) if len(row) > 32 else 0,
         )
 
     @property
@@ -271,7 +273,7 @@ def _logged(data: bytes) -> Mapping[str, object]:
 
 
 def _with_extras(facts: JobFacts, packed: bytes) -> JobFacts:
-    """Return a popped job with the extras of its row: t tags, k throttles, o options, s template, e last failure."""
+    """Return a popped job with the extras of its row: t tags, k throttles, o options, s template, m its moment, e last failure."""
     known: dict[str, Reply] = msgspec.msgpack.decode(packed)
     failure = known.get("e")
     return msgspec.structs.replace(
@@ -283,6 +285,7 @@ def _with_extras(facts: JobFacts, packed: bytes) -> JobFacts:
             for name, value in known.get("o", {}).items()
         },
         spawned_from=known.get("s", ""),
+        scheduled_for_ms=int(known.get("m", 0)),
         failure=Failure(text(failure[0]), text(failure[1]), int(failure[2]), text(failure[3]))
         if failure
         else None,

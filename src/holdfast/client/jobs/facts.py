@@ -253,6 +253,14 @@ class JobView(JidHandle):
         return self.facts.spawned_from or None
 
     @property
+    def scheduled_for(self) -> datetime | None:
+        """The moment that a recurring job put it for, of its interval or calendar, without jitter; None for any other job.
+
+        Of a job that `run_now` put, the time of that."""
+        moment = self.facts.scheduled_for_ms
+        return datetime.fromtimestamp(moment / 1000, UTC) if moment else None
+
+    @property
     def history(self) -> list[dict[str, Any]]:
         """What happened to the job, oldest first: `what`, `when` (epoch seconds), and details."""
         made: list[dict[str, object]] | None = self._local.get("history")

@@ -23,7 +23,7 @@ class LeasedJob(msgspec.Struct, frozen=True, gc=False):
     """A job that a pop leased. Times are epoch seconds, lengths seconds, and null where there is none.
 
     `token` and `worker` come with every call about it. `remaining` retries are left of `retries`; the lease ends at
-    `lease_ends` unless a heartbeat renews it, and is `lease` long. `failure` is that of the attempt before.
+    `lease_ends` unless a heartbeat renews it, and is `lease` long. `failure` is that of the attempt before. `scheduled_for` is the moment that a recurring job (`spawned_from`) put it for.
     """
 
     jid: str
@@ -51,6 +51,7 @@ class LeasedJob(msgspec.Struct, frozen=True, gc=False):
     backoff: str | None
     failure: dict[str, Any] | None
     spawned_from: str
+    scheduled_for: float | None
 
 
 class RefusedJob(msgspec.Struct, frozen=True):
@@ -108,6 +109,7 @@ def leased(facts: JobFacts) -> LeasedJob:
         options["backoff"],
         _failure(facts.failure),
         facts.spawned_from,
+        facts.scheduled_for_ms / 1000 if facts.scheduled_for_ms else None,
     )
 
 

@@ -51,11 +51,12 @@ end
 
 local function unpacked(packed) return packed and mp_unpack(packed) or {} end
 
--- What is noted beside the record: failure, progress, log, template, earlier data.
+-- What is noted beside the record: failure, progress, log, template, earlier data, moment.
 local function noted(ctx, jid, r)
-  if not record.has(r.flags, FLAG.EXTRA) then return {}, {}, {}, "", {} end
-  local found = extra.many(ctx, jid, "e", "p", "g", "s", "v")
-  return unpacked(found[1]), unpacked(found[2]), unpacked(found[3]), found[4] or "", unpacked(found[5])
+  if not record.has(r.flags, FLAG.EXTRA) then return {}, {}, {}, "", {}, 0 end
+  local found = extra.many(ctx, jid, "e", "p", "g", "s", "v", "m")
+  return unpacked(found[1]), unpacked(found[2]), unpacked(found[3]), found[4] or "", unpacked(found[5]),
+    tonumber(found[6] or nil) or 0
 end
 
 -- A job that was never popped has no room for its end in its record.
@@ -63,18 +64,18 @@ local function ended_of(r, failure) return r.attempts > 0 and r.ended or failure
 
 -- One job, in the order of the protocol's job row. Behind the result: options
 -- (option, value)…, progress (fraction, note, when) or nothing, log lines, the template
--- it came from, tracked, earlier data (attempt, data)….
+-- it came from, tracked, earlier data (attempt, data)…, the moment of the template that it is for (ms, 0: none).
 function M.of(ctx, jid, r)
   local running, over = r.state == state.RUNNING, r.state == state.COMPLETE or r.state == state.FAILED
   local queue = keys.of_queue(ctx, r.queue)
   local name, expires, due = M.placed(ctx, jid, r)
-  local failure, progress, log, template, earlier = noted(ctx, jid, r)
+  local failure, progress, log, template, earlier, moment = noted(ctx, jid, r)
   return {
     jid, r.klass, name, r.queue, running and r.worker or "", r.priority, r.retries, r.remaining, r.attempts, r.losses,
     r.created, r.queued, r.popped, over and ended_of(r, failure) or 0, running and r.token or 0, expires, due, r.flags,
     job.body(ctx, jid, r), tag.of(ctx, jid, r), definition.ids(ctx, queue, jid, r), dependency.parents(ctx, jid, r),
     dependency.children(ctx, jid, r, MOST), failure, history_rows(ctx, jid, r), result.read(ctx, jid),
-    options.flat(ctx, jid, r), progress, log, template, record.has(r.flags, FLAG.TRACKED) and 1 or 0, earlier,
+    options.flat(ctx, jid, r), progress, log, template, record.has(r.flags, FLAG.TRACKED) and 1 or 0, earlier, moment,
   }
 end
 

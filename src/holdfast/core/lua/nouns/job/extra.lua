@@ -1,7 +1,7 @@
 -- extra: what a job has beyond its record, in the hash `x:<jid>`. Only jobs that use
 -- such a thing pay for it: flag EXTRA is up where the hash may exist.
 --
--- Fields: t tags, k throttles, o options, s the template it came from, n how many
+-- Fields: t tags, k throttles, o options, s the template it came from, m the moment of that which it is for, n how many
 -- dependencies are open and `>jid` each of them, w the due time kept while they are,
 -- h history, e last failure, v data of earlier attempts, p progress, g log tail, c how often it was
 -- preempted, u who did not know its code.
@@ -26,16 +26,17 @@ local function failure(packed)
 end
 
 -- What a worker gets of a job beside its record, "" for nothing: a packed map of t
--- tags, k throttles, o options, s template and e last failure. What is packed is taken as it is.
+-- tags, k throttles, o options, s template, m its moment and e last failure. What is packed is taken as it is.
 function M.packed(ctx, jid, r)
   if not record.has(r.flags, EXTRA) then return "" end
-  local found = call("HMGET", ctx.keys.extra .. jid, "t", "o", "s", "e", "k")
+  local found = call("HMGET", ctx.keys.extra .. jid, "t", "o", "s", "e", "k", "m")
   local text, count = "", 0
   if found[1] then text, count = "\161t" .. found[1], 1 end
   if found[2] then text, count = text .. "\161o" .. found[2], count + 1 end
   if found[3] then text, count = text .. "\161s" .. mp_pack(found[3]), count + 1 end
   if found[4] then text, count = text .. "\161e" .. failure(found[4]), count + 1 end
   if found[5] then text, count = text .. "\161k" .. found[5], count + 1 end
+  if found[6] then text, count = text .. "\161m" .. mp_pack(tonumber(found[6])), count + 1 end
   if count == 0 then return "" end
   return char(128 + count) .. text
 end

@@ -60,18 +60,20 @@ local function apply_options(ctx, queue, jid, r, t, when)
   options.set(ctx, jid, r, own, opts.losses)
 end
 
--- Puts one job for the occurrence at `when`; `sequence` is a number that was taken.
-local function put(ctx, queue, template, jid, t, when, sequence)
+-- Puts one job for the occurrence at `when`, which the template names `nominal`; `sequence` is a number that was taken.
+local function put(ctx, queue, template, jid, t, when, nominal, sequence)
   local r = {
     state = state.DEPENDS, flags = ctx.events.flags and ctx.events.flags(ctx, jid) or 0, priority = t.priority,
     attempts = 0, retries = t.retries, remaining = t.retries, losses = 0, created = when, queued = when,
-    queue = queue.name, klass = t.klass, token = 0, popped = 0, ended = 0, worker = "", body = "",
+    queue = queue.name, klass = t.klass, token = 0, popped = 0, ended = 0, worker = "", body = "", fields = {},
   }
   if t.options.losses then r.flags = r.flags + record.FLAG.BUDGETED end
   ctx.record.begin(r, when)
   job.set_body(ctx, jid, r, t.data)
   extra.set(ctx, jid, r, "s", template)
+  extra.set(ctx, jid, r, "m", format("%.0f", nominal))
   apply_options(ctx, queue, jid, r, t, when)
+  extra.flush(ctx, jid, r)
   state.move(r, state.WAITING)
   call("ZADD", queue.waiting, ctx.order.place(r, sequence, when, jid))
   job.write(ctx, jid, r)
@@ -81,7 +83,7 @@ end
 function M.put_now(ctx, jid, t)
   local queue, name = keys.of_queue(ctx, t.queue), sure_name(ctx, jid, t)
   local first, idle = queues.enter(ctx, queue, 1, ctx.bounds.hidden)
-  put(ctx, queue, jid, name, t, ctx.now, first + 1)
+  put(ctx, queue, jid, name, t, ctx.now, ctx.now, first + 1)
   recurrence.write_count(ctx, jid, t)
   if idle then queues.signal(queue) end
   return name
@@ -126,7 +128,7 @@ local function from_plan(ctx, queue, jid, t, most)
     local name = next_name(ctx, jid, t)
     if name and not overlaps(ctx, jid, t, name) then
       done = done + 1
-      put(ctx, queue, jid, name, t, moments[2 * i - 1], first + done)
+      put(ctx, queue, jid, name, t, moments[2 * i - 1], moments[2 * i], first + done)
     end
   end
   if done > 0 then queues.enter(ctx, queue, done, ctx.bounds.hidden) end
@@ -160,7 +162,7 @@ local function from_template(ctx, queue, jid, budget)
     local name = next_name(ctx, jid, t)
     if not name then break end
     done = done + 1
-    put(ctx, queue, jid, name, t, when, first + done)
+    put(ctx, queue, jid, name, t, when, when, first + done)
     when = when + t.interval
   end
   if done > 0 then queues.enter(ctx, queue, done, ctx.bounds.hidden) end
