@@ -1,14 +1,16 @@
 """Calendars of recurring jobs: the moments that a cron expression names in a time zone.
 
-The store keeps the next moments of a template as its plan; clients and workers compute more of them. A fixed
-time that the change to summer time skips runs right after the change, one that comes twice in autumn runs once; expressions
-with `*` in the hours run by elapsed time: as Debian's cron.
+The store keeps the next moments of a template as its plan; clients and workers compute more of them. Where the clock of a zone
+is changed, they are those of Debian's cron: a fixed time that is skipped runs right after the change, if that is of less than three hours;
+one that comes twice runs the first time; expressions that begin with `*` in the minutes or the hours run by elapsed time. Several times
+that fall on one moment are one.
 """
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import sha256
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -36,6 +38,8 @@ _NICKNAMES: Final = {
 }
 _FIELDS: Final = 5
 _LAST_YEAR: Final = 2100
+_LONG_CHANGE: Final = 3 * 3600
+"""Seconds: what a change of the clock skips that is so long does not run after it."""
 
 
 class Moment(NamedTuple):
@@ -69,16 +73,13 @@ class Calendar(NamedTuple):
 
     def moments(self, after: float) -> Iterator[float]:
         """Yield the moments after one, in epoch seconds, without jitter."""
-        from cronsim import CronSim
-
-        begin = max(after, self.start - 0.001)
-        for found in CronSim(self.cron, datetime.fromtimestamp(begin, zone_of(self.zone))):
-            if found.year >= _LAST_YEAR:
-                return
-            moment = found.timestamp()
+        last = max(after, self.start - 0.001)
+        for moment in _moments_from(self.cron, zone_of(self.zone), last):
             if self.end and moment > self.end:
                 return
-            yield moment
+            if moment > last:
+                last = moment
+                yield moment
 
     def plan(self, jid: str, after: float) -> list[Moment]:
         """Return the moments of a plan that begins after one: at least 100 of them and 25 hours, at most 1,500."""
@@ -101,6 +102,45 @@ class Calendar(NamedTuple):
         """Return the shortest time between two of the next moments, in seconds; 0 if there is one at most."""
         found = [moment for moment, _ in zip(self.moments(after), range(count), strict=False)]
         return min((later - one for one, later in pairwise(found)), default=0.0)
+
+
+def _moments_from(cron: str, zone: "ZoneInfo", begin: float) -> Iterator[float]:
+    """Yield the moments of an expression in their order, the first ones perhaps before `begin`; some come twice."""
+    from cronsim import CronSim
+
+    is_fixed = not any(field.startswith("*") for field in cron.split()[:2])
+    around = [datetime.fromtimestamp(begin + later, zone) for later in (-_LONG_CHANGE, 0, _LONG_CHANGE)]
+    wall = around[1].replace(tzinfo=None, fold=0)
+    if len({one.utcoffset() for one in around}) > 1:
+        wall -= timedelta(seconds=_LONG_CHANGE)  # what the clock showed before comes again
+    held: list[float] = []
+    # By the clock on the wall, without the zone: where its clock is changed, cronsim loses moments.
+    for shown in CronSim(cron, wall):
+        if shown.year >= _LAST_YEAR:
+            break
+        first, second = (shown.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
+        for moment in (first,) if first == second else _at_change(zone, first, second, is_fixed):
+            heappush(held, moment)
+        while held and held[0] <= min(first, second):  # no later one is before that
+            yield heappop(held)
+    yield from sorted(held)
+
+
+def _at_change(zone: "ZoneInfo", first: float, second: float, is_fixed: bool) -> Sequence[float]:
+    """Return when a time runs that a change of the clock skips or repeats. `first` and `second`: what it is by the clock before and after."""
+    if first < second:
+        return (first,) if is_fixed else (first, second)
+    if not is_fixed or first - second >= _LONG_CHANGE:
+        return ()
+    before, after = round(second), round(first)  # the clock is changed between them
+    old = datetime.fromtimestamp(before, zone).utcoffset()
+    while after - before > 1:
+        middle = (before + after) // 2
+        if datetime.fromtimestamp(middle, zone).utcoffset() == old:
+            before = middle
+        else:
+            after = middle
+    return (float(after),)
 
 
 def check_cron(cron: object) -> str:
