@@ -1,4 +1,4 @@
-"""Who may use the application: hosts, other sites, roles, links, passwords, tokens, a server in front."""
+"""Who may use the application: hosts, other sites, roles, links, passwords, tokens, a reverse proxy."""
 
 import asyncio
 import time
@@ -352,7 +352,7 @@ def test_after_some_wrong_passwords_a_name_has_to_wait_at_that_address_alone(cli
         found = [status("ada", str(n), f"203.0.113.{n}", "198.51.100.7").status_code for n in range(TRIES)]
         assert (
             found[-1] == 429
-        )  # what a client writes before the address that the server in front saw changes nothing
+        )  # what a client writes before the address that the reverse proxy saw changes nothing
         found = [status("ada", str(n), f"2001:db8::{n}").status_code for n in range(TRIES)]
         assert found[-1] == 429  # a network is one customer
         assert status("ada", "a", "2001:db8:0:1::1").status_code == 401
@@ -440,7 +440,7 @@ def test_a_users_file_that_all_may_read_is_refused(tmp_path: Path) -> None:
         read_users(path)
 
 
-# A server in front.
+# A reverse proxy.
 
 
 def test_headers_of_a_server_in_front_count_only_from_its_address_and_with_its_secret(client: Client) -> None:

@@ -18,7 +18,7 @@ from waiting import until
 from web_process import free_port, serving
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "security.md"
-SECRET = "secret-of-the-server-in-front"
+SECRET = "secret-of-the-reverse-proxy"
 MAIN = """
 pid {folder}/pid; error_log {folder}/error.log; daemon off; master_process off;
 events {{}}

@@ -219,7 +219,7 @@ def test_behind_a_server_in_front_its_own_address_and_the_scheme_that_it_names_c
     file.chmod(0o600)
     words = ["-L", "--auth", "proxy", "--proxy", "127.0.0.1", "--proxy-secret-file", str(file)]
     assert "without spaces" in web(*words).stderr
-    file.write_text("secret-of-the-server-in-front\n")
+    file.write_text("secret-of-the-reverse-proxy\n")
     started = web(*words)
     assert started.returncode == 0, started.stderr
     url = link_in(started.stdout)
@@ -231,7 +231,7 @@ def test_behind_a_server_in_front_its_own_address_and_the_scheme_that_it_names_c
         "X-Forwarded-Role": "operator",
     }
     assert httpx.get(f"{url}api/v1/queues", headers=forwarded).status_code == 401
-    forwarded["X-Holdfast-Secret"] = "secret-of-the-server-in-front"
+    forwarded["X-Holdfast-Secret"] = "secret-of-the-reverse-proxy"
     assert httpx.get(f"{url}api/v1/queues", headers=forwarded).status_code == 200
     for origin, status in ((f"https://{host}", 200), (f"http://{host}", 403)):
         headers = {**forwarded, "Origin": origin}

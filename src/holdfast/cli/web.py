@@ -271,7 +271,7 @@ def _authentication(mode: str, folder: Any, server: str, options: dict[str, Any]
 
 
 def _proxy_secret(options: dict[str, Any]) -> str:
-    """Return the secret that the server in front sends, "" for none. Raises UsageError."""
+    """Return the secret that the reverse proxy sends, "" for none. Raises UsageError."""
     from holdfast.web.auth import is_of_this_machine
 
     path: Path | None = options["proxy_secret_file"]

@@ -1,7 +1,7 @@
 """How the application finds out who asks. `create_app(auth=…)` takes one of these, or a function of a request.
 
 Nothing: this machine only. `TokenLink`: whoever has the link that `holdfast web` prints. `Passwords`, `Tokens`: a users file.
-`Proxy`: a server in front has logged the user in. A function returns a `User`, or None if there is none (`auth_function.py`).
+`Proxy`: a reverse proxy has logged the user in. A function returns a `User`, or None if there is none (`auth_function.py`).
 """
 
 import base64
@@ -51,7 +51,7 @@ class Authentication(Protocol):
 
 
 def is_local(request: HTTPConnection) -> bool:
-    """Return whether a request came from this machine to it by a name of its own, and not through a server in front.
+    """Return whether a request came from this machine to it by a name of its own, and not through a reverse proxy.
 
     The name matters: a page of another site can make its own name resolve to this machine.
     """
@@ -61,7 +61,7 @@ def is_local(request: HTTPConnection) -> bool:
 
 
 def check_proxy(address: str) -> None:
-    """Raise UsageError for the address of a server in front that no request can come from."""
+    """Raise UsageError for the address of a reverse proxy that no request can come from."""
     if address.lower() in LOOPBACK:
         return
     try:
@@ -257,7 +257,7 @@ class Tokens:
 
 
 class Proxy:
-    """A server in front has logged the user in, and names user and role in headers; only its addresses are believed.
+    """A reverse proxy has logged the user in, and names user and role in headers; only its addresses are believed.
 
     `secret`, if given, has to be in the header `X-Holdfast-Secret` too; for a server on this machine it has to be given, because
     every program here has its address. A user without a role gets `role`. Raises UsageError.
@@ -321,7 +321,7 @@ def authentication(given: object, login_url: str = "") -> Authentication:
 
 
 def _only(request: HTTPConnection, name: str) -> str:
-    """Return the value of a header, "" if it is missing, or there is another one, which was not set by the server in front."""
+    """Return the value of a header, "" if it is missing, or there is another one, which was not set by the reverse proxy."""
     found = request.headers.getlist(name)
     return found[0].strip() if len(found) == 1 else ""
 

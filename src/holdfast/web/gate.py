@@ -69,7 +69,7 @@ def host_of(headers: Mapping[str, str]) -> str:
 
 
 def is_forwarded(scope: Scope) -> bool:
-    """Return whether a request was passed on by a server in front, by its headers."""
+    """Return whether a request was passed on by a reverse proxy, by its headers."""
     return any(
         name in (b"forwarded", b"via", b"x-real-ip") or name.startswith(b"x-forwarded-")
         for name, _ in scope["headers"]
@@ -77,7 +77,7 @@ def is_forwarded(scope: Scope) -> bool:
 
 
 def real_address(connection: HTTPConnection) -> str:
-    """Return the address that a request came from: behind a trusted server in front the one that it names. "" if unknown.
+    """Return the address that a request came from: behind a trusted reverse proxy the one that it names. "" if unknown.
 
     Of an IPv6 address the network, because each customer has a whole one.
     """
@@ -155,7 +155,7 @@ def refused_by(
 
 
 def take_forwarded(options: Options, scope: Scope, headers: Mapping[str, str]) -> None:
-    """Take the scheme and the path prefix that a trusted server in front was reached by, which removed the prefix.
+    """Take the scheme and the path prefix that a trusted reverse proxy was reached by, which removed the prefix.
 
     The address of the scope stays that of the server: by it, it is trusted. `real_address` has the one that it names.
     """
@@ -174,7 +174,7 @@ def take_forwarded(options: Options, scope: Scope, headers: Mapping[str, str]) -
 
 
 def _forwarded_for(scope: Scope, options: Options) -> str:
-    """Return the address that the outermost trusted server in front saw, "" if none is named. What is before it may be invented."""
+    """Return the address that the outermost trusted reverse proxy saw, "" if none is named. What is before it may be invented."""
     lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
     for one in reversed(",".join(lines).split(",")):
         try:

@@ -40,7 +40,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     `live`: how pages update themselves. `undo_seconds`: after so many seconds jobs that
     a page cancels are cancelled; until then that can be undone (0: at once). `hosts`: the names under which the application may be reached, others are refused;
     none: any name, where users have to log in. `trusted_proxies`: addresses whose `X-Forwarded-Proto` and
-    `X-Forwarded-Prefix` (a path that the server in front removes) count.
+    `X-Forwarded-Prefix` (a path that the reverse proxy removes) count.
     `frame_ancestors`: origins that may show the pages in a frame. `parts`: what is served, all by default; what is not is 404.
     `namespaces`: those that requests to the gateway and the topic endpoints may name, beside that of the client.
     """

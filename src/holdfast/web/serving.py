@@ -224,7 +224,7 @@ def serve(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
-        proxy_headers=False,  # the gate reads them: the address of the server in front has to stay visible
+        proxy_headers=False,  # the gate reads them: the address of the reverse proxy has to stay visible
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         # The server raises the signal that ended it once more; the process still has to tidy up.
