@@ -1,6 +1,6 @@
 """Every error that holdfast raises, in one tree, and the table from the core's error codes to classes.
 
-The tree tells callers what happened. `UsageError`: nothing was sent. `Refused`: the core refused the call, and nothing
+The class of an error states what happened. `UsageError`: nothing was sent. `Refused`: the core refused the call, and nothing
 was changed. `TransportError`: it may be unknown whether the call happened. Other errors name what has to be fixed.
 """
 

@@ -32,7 +32,7 @@ class GnomesJob:
 
     @staticmethod
     def unknown(job: Any) -> None:
-        """Do something that nobody knows, but that must not be left out."""
+        """Do the unknown step, which must not be left out."""
         job["idea"] = f"something with {job['collected']} pairs"
         job.complete("profit")
 

@@ -111,7 +111,7 @@ def duration(seconds: float) -> str:
 
 
 def narrow_duration(seconds: float) -> str:
-    """Return a duration for pages, in at most two units: `310 ms`, `1.8 s`, `3 m 10 s`, `2 h`; `–` for what is no number."""
+    """Return a duration for pages, in at most two units: `310 ms`, `1.8 s`, `3 m 10 s`, `2 h`; `–` for anything but a number."""
     left = abs(seconds)
     if not isfinite(seconds):
         return "–"

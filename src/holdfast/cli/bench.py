@@ -278,7 +278,7 @@ class DropBench:
         Raises StoreUnavailable if none ends for a minute, HoldfastError if a thread failed.
         """
         self._client.config["heartbeat"] = HEARTBEAT
-        self._client.config["grace-period"] = 0  # nobody will settle a dropped job
+        self._client.config["grace-period"] = 0  # no worker will settle a dropped job
         cpu, begun = self._scratch.cpu(), perf_counter()
         first = self._queues[-1]
         first.put_many(

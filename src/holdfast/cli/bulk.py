@@ -96,7 +96,7 @@ def _verb(spec: Spec) -> str:
 
 
 def ask(spec: Spec, found: DryRun) -> None:
-    """Ask whether to do it. Raises HoldfastError for no, UsageError where nobody can be asked."""
+    """Ask on a terminal whether to do it. Raises HoldfastError if the user declines, UsageError without a terminal."""
     question = f"{_verb(spec).capitalize()} {counted(found.matched, 'job')}?"
     if spec.action not in _FINAL or found.matched <= MANY:
         confirm(question, False)
@@ -176,7 +176,7 @@ Results = Sequence[tuple[str, bool | Refused]]
 
 
 def report_each(action: Action, results: Results, as_json: bool) -> int:
-    """Print what became of jobs that were named one by one, and return the exit code."""
+    """Print the results for jobs that were named one by one, and return the exit code."""
     refused = [(jid, one) for jid, one in results if isinstance(one, Refused)]
     if as_json:
         print_json(
@@ -200,7 +200,7 @@ def _reason(jid: str, refused: Refused) -> str:
 
 
 class Chosen:
-    """Which jobs a command changes, as its arguments and options say, and how."""
+    """The jobs that a command changes, by its arguments and options, and the change."""
 
     def __init__(
         self,
@@ -220,12 +220,12 @@ class Chosen:
         self.rate, self.dry_run, self.yes, self.as_json = rate or 0.0, dry_run, yes, as_json
 
     def apply(self, action: Action, value: str = "", *, dependents: bool = False) -> int:
-        """Do it to the chosen jobs, and return the exit code."""
+        """Change the chosen jobs, and return the exit code."""
         with self.place.console() as console:
             return self.apply_in(console, action, value, dependents)
 
     def apply_in(self, console: Console, action: Action, value: str = "", dependents: bool = False) -> int:
-        """Do it through a console that is open."""
+        """Change the chosen jobs through an open console."""
         if self.jids and not self.dry_run:
             results = console.act(action, *self.jids, value=value, dependents=dependents)
             return report_each(action, results, self.as_json)

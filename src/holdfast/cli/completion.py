@@ -1,4 +1,4 @@
-"""Names from the store for the completion of a shell: within half a second, and without a word when there is a problem."""
+"""Names from the store for the completion of a shell: within half a second, and silent when there is a problem."""
 
 import logging
 import threading
@@ -16,7 +16,7 @@ LIMIT: Final = 0.5
 _MOST: Final = 200
 
 Find = Callable[[Any, str], Iterable[str]]
-"""What returns names of a console that begin with a text; it may return others too."""
+"""A function that returns the names of a console that begin with a text; it may return others too."""
 
 
 def _queues(console: Any, begin: str) -> Iterable[str]:

@@ -222,7 +222,7 @@ _PATIENCE: Final = 30.0
 
 
 def is_installed() -> bool:
-    """Return whether the packages of the web UI are there."""
+    """Return whether the packages of the web UI are installed."""
     return all(importlib.util.find_spec(name) for name in ("starlette", "jinja2", "uvicorn"))
 
 

@@ -266,7 +266,7 @@ class Following:
             background.stop()
 
     def _take(self, message: Message) -> None:
-        """Receive a message, in the thread of the listener; changes that nobody takes in time are counted."""
+        """Receive a message, in the thread of the listener; changes that are not taken in time are counted."""
         change = change_of(self._channels[message["channel"]], message["data"])
         if not self._wanted.has(change):
             return
@@ -348,7 +348,7 @@ def _is_over(end: float | None) -> bool:
 
 
 def _is_closed() -> bool:
-    """Return whether nobody reads the output any more: a pipe whose reader has ended, or a closed terminal."""
+    """Return whether the output has no reader any more: a pipe whose reader has ended, or a closed terminal."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return bool(poll.poll(0))

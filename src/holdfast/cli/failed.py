@@ -238,7 +238,7 @@ def _newest(console: Console, filter: str, count: int) -> list[str]:
 
 
 def _probe(console: Console, filter: str, timeout: float, yes: bool) -> bool:
-    """Retry one job and wait for its end. Returns whether to go on with the others."""
+    """Retry one job and wait for its end. Returns whether to retry the others."""
     jids = _newest(console, filter, 1)
     if not jids:
         raise UsageError("there are no failed jobs to retry")

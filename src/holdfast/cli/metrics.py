@@ -37,7 +37,7 @@ class Scraper:
         self._trouble = ""
 
     def read(self) -> list[Metric]:
-        """Return the metrics, and one that says whether the store could be read and how long that took."""
+        """Return the metrics, and those for whether the store could be read and how long that took."""
         with self._lock:
             if time.monotonic() - self._at > FRESH:
                 self._found = self._scraped()
@@ -67,7 +67,7 @@ class _Collector:
         self._scraper = scraper
 
     def describe(self) -> Sequence[Any]:
-        """Nothing: the package would collect once for it."""
+        """Return nothing: otherwise the package would collect once at registration."""
         return ()
 
     def collect(self) -> Iterator[Any]:

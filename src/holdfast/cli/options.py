@@ -21,7 +21,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 NEGATIVE: Final = {"ignore_unknown_options": True}
-"""The context settings of a command that takes a number: `-1` is then a value, whose limits are told, not an option."""
+"""The context settings of a command that takes a number: `-1` is then a value outside the limits, not an unknown option."""
 HOST: Final = click.option(
     "-o",
     "--bind",
@@ -88,7 +88,7 @@ def day(text: str) -> int:
 
 
 class OptionPart(NamedTuple):
-    """Which part of a list is shown: so many rows after a cursor, or all of them."""
+    """The part of a list that is shown: a number of rows after a cursor, or all rows."""
 
     limit: int
     after: str

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FiniteRange(click.FloatRange):
-    """A number within limits, which NaN is not."""
+    """A number within limits; NaN is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         found = super().convert(value, param, ctx)
@@ -66,7 +66,7 @@ def yes_option(command: F) -> F:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask on a terminal whether to do it. Raises HoldfastError for no, UsageError where nobody can be asked."""
+    """Ask on a terminal whether to do it. Raises HoldfastError if the user declines, UsageError without a terminal."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -117,12 +117,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
         is_number = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
         table.add_column(name, justify="right" if is_number else "left")
     for row in rows:
-        table.add_row(*(Text(_text(cell)) for cell in row))  # as text: names are no markup
+        table.add_row(*(Text(_text(cell)) for cell in row))  # as text: names may look like markup
     Console().print(table)
 
 
 class Advance(Protocol):
-    """Advances a bar by a number of steps of its total, which may be given anew."""
+    """Advances a bar by a number of steps; a new total may be given."""
 
     def __call__(self, steps: int, total: int | None = None) -> None: ...
 

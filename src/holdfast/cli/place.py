@@ -9,24 +9,24 @@ from holdfast.errors import UsageError
 
 DEFAULT: Final = "default"
 ORIGINS: Final = "holdfast.origins"
-"""Where the context of a command keeps what set its options, by their names, where that was no flag."""
+"""The key in the metadata of a command's context: the variable or file that set each option that no flag set, by name."""
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    """Keep what was given before the name of a command for that command."""
+    """Keep an option that was given before the name of a command, for that command."""
     if value is not None:
         context.meta[f"holdfast.{parameter.name}"] = value
 
 
 def inherited(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Return what was given before the name of the command, unless something was given behind it."""
+    """Return the value given after the name of the command, else the one given before it."""
     is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
     before: str | None = context.meta.get(f"holdfast.{parameter.name}")
     return value if is_given or before is None else before
 
 
 def options_before() -> list[click.Parameter]:
-    """Return the options that may stand before the name of a command as well as behind it."""
+    """Return the options that may stand before or after the name of a command."""
     return [
         click.Option(
             ["--url", "--redis", "url"], expose_value=False, callback=_remember, help="URL of the store."
@@ -48,7 +48,7 @@ own_namespace_option: Final = click.option(
     callback=inherited,
     help="Namespace of the jobs [default: HOLDFAST_NAMESPACE, that of the clients of imported code, or default].",
 )
-"""The option of a command that looks for the namespace itself: None if it was not given."""
+"""The option of a command that determines the namespace itself: None if it was not given."""
 
 namespace_option: Final = click.option(
     "--namespace",

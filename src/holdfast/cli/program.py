@@ -22,9 +22,9 @@ FILE: Final = "holdfast.toml"
 PROJECT: Final = "pyproject.toml"
 _TABLE: Final = ("tool", "holdfast")
 _NEVER: Final = frozenset({"config", "help", "status", "kill", "hash_password", "seed_data", "in_background"})
-"""Flags that are no settings: they ask for something else than a program that runs."""
+"""Flags that are not settings: with them the command does something other than run."""
 _CODE: Final = frozenset({"setup", "middleware", "import", "path", "allow"})
-"""Keys that name code to run; a file in a directory that others may write must not."""
+"""Keys that name code to run; they are refused in a file in a directory that others may write."""
 _PUSHES: Final = "push"
 """The tables of a file that name topics and web hooks, which `topics push` reads."""
 _BEFORE_FILES: Final = {"url": "HOLDFAST_URL", "namespace": "HOLDFAST_NAMESPACE"}
@@ -80,7 +80,7 @@ class ProgramCommand(click.Command):
             self.params.append(config)
         config.is_eager, config.callback, config.envvar = True, self._load, self.variable("config")
 
-    # What there is to set.
+    # The settings of a command.
 
     def settings(self) -> dict[str, click.Parameter]:
         """Return the options that are settings, by their keys: `max-jobs` of `--max-jobs`."""
@@ -105,7 +105,7 @@ class ProgramCommand(click.Command):
     def _prefix(self) -> str:
         return f"HOLDFAST_{'_'.join(self.path).upper()}_"
 
-    # What was set.
+    # The values that were set.
 
     def found(
         self, config: Path | None, environment: Mapping[str, str]
@@ -199,7 +199,7 @@ class ProgramCommand(click.Command):
                 raise UsageError(f"{variable} is empty: give it a value, or unset it")
             return ProgramSetting(self._parsed(key, option, environment[variable]), variable)
         for older in self.older_variables(option):
-            if environment.get(older):  # an empty one counts as not set, as it always did
+            if environment.get(older):  # an empty variable counts as not set
                 value = self.constants.get(older, ("", environment[older]))[1]
                 return ProgramSetting(self._parsed(key, option, value), older)
         return None
@@ -271,7 +271,7 @@ def split_each(context: click.Context, parameter: click.Parameter, given: Sequen
 
 
 def _below(table: object, name: str) -> object:
-    """Return what a table has under a name, {} for nothing; what is no table stays."""
+    """Return the table under a name, {} if there is none; a value that is not a table is returned as it is."""
     return cast("dict[str, Any]", table).get(name, {}) if isinstance(table, dict) else table
 
 
@@ -285,7 +285,7 @@ def _as_given(option: click.Parameter, value: Any) -> Any:
 
 
 def _no_number(option: click.Parameter, value: object) -> str:
-    """Return what is wrong with a value that is no number, "" if it is one."""
+    """Return why a value is not a number, "" if it is one."""
     what = "a whole number" if isinstance(option.type, click.types.IntParamType) else "a number"
     try:
         found = float(str(value))

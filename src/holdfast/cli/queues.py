@@ -128,7 +128,7 @@ def print_throughput(series: Sequence[Series], now: int) -> None:
 
 
 def _bar(value: float, most: float) -> str:
-    """Return a bar as long as a value is; at least one letter for what is not 0."""
+    """Return a bar whose length is proportional to a value; at least one character unless the value is 0."""
     return "█" * (max(round(value / most * _WIDTH), 1) if value > 0 and most > 0 else 0)
 
 

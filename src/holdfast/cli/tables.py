@@ -17,7 +17,7 @@ _LEAST: Final = 8
 _WHOLE: Final = 40
 """Columns that are not cut have up to this width."""
 _WRAPPED: Final = 30
-"""A last column that wraps stands below its row if it would have less than this width."""
+"""A wrapped last column is printed below its row if it would be narrower than this."""
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _TAILS: Final = ("job", "worker")
 """Columns of names that differ at their end, which is kept where they are cut."""
@@ -73,7 +73,7 @@ class Listing:
                 click.echo(f"    {one_line(note)}")
 
     def _text(self, value: object, column: str) -> str:
-        """Return the text of a cell: on a terminal, numbers have commas, but those that are names."""
+        """Return the text of a cell: on a terminal, numbers have commas, except in columns of names."""
         is_count = isinstance(value, int) and not isinstance(value, bool) and column != "pid"
         return f"{value:,}" if self._is_terminal and is_count else _text(value)
 
@@ -84,7 +84,7 @@ class Listing:
         self._widths = self._fitted(natural, shutil.get_terminal_size().columns)
 
     def _fitted(self, widths: list[int], room: int) -> list[int]:
-        """Return widths that fit, 0 for what is left out; the widest columns give first."""
+        """Return column widths that fit, 0 for a column that is left out; the widest columns are narrowed first."""
         for index in self._whole if _total(widths) > room else ():
             widths[index] = min(widths[index], _WHOLE)
         if self._wraps:

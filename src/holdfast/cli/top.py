@@ -30,7 +30,7 @@ KEYS: Final = "↑↓ select · tab pane · s sort · p pause/resume · u quiet/
 _SHORT_KEYS: Final = "↑↓ tab · s sort · p pause · u quiet · r retry · q quit"
 _KEY: Final = re.compile(r"\x1b[\[O].|.", re.DOTALL)
 SPARED: Final = 100
-"""A look takes at most the hundredth part of the time, so that the store has no more than one percent of a core to do for it."""
+"""Reading the figures takes at most a hundredth of the time, so that it costs the store at most one percent of a core."""
 LONGEST_PAUSE: Final = 10.0
 MOST: Final = 200
 """Queues and failure groups that can be reached."""
@@ -131,7 +131,7 @@ _NUMERIC: Final = {
 
 
 def pause_after(took: float, interval: float) -> float:
-    """Return the seconds from one look to the next: a look that takes long is taken less often."""
+    """Return the seconds until the figures are read again: reads that take long are made less often."""
     return max(interval, min(took * SPARED, LONGEST_PAUSE))
 
 
@@ -323,7 +323,7 @@ class Top:
 
 @contextmanager
 def _raw_keys() -> Generator[Callable[[float], str]]:
-    """Read single keys. Yields a function that waits so many seconds for one and returns it, or ""."""
+    """Read single keys. Yields a function that waits up to a number of seconds for a key and returns it, or ""."""
     stream = sys.stdin.fileno()
     before = termios.tcgetattr(stream)
     pending: list[str] = []

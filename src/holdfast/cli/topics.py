@@ -73,7 +73,7 @@ AT: Final = click.option(
 
 
 class _Table(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """A table `[[push]]` of the file; what it leaves out is as the flags say."""
+    """A table `[[push]]` of the file; the flags are the defaults for what it leaves out."""
 
     topic: str
     webhook: str

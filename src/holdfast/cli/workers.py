@@ -202,7 +202,7 @@ def _whole(text: str | None) -> int | None:
 
 
 _LOOK: Final = 0.25
-"""Seconds between two looks at workers that are drained."""
+"""Seconds between two checks whether workers have finished their jobs."""
 MAX_AGE: Final = 30.0  # seconds; a worker sends a heartbeat every ten
 
 _EMPTY: Final = "No workers are known. To start one:\n  holdfast worker --queue QUEUE --import MODULE"

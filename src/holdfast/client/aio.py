@@ -98,7 +98,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncMethods):
         return exchange(self.shard, command)
 
     def _before_call(self) -> None:
-        """Before every call that is not a put, do nothing: only a sync client has batches."""
+        """Do nothing: only a sync client has batches, which it sends before any call that is not a put."""
 
     async def _put_together(self, puts: Sequence[OnePut | PutMany]) -> list[object]:
         """Send puts merged into as few calls as they allow; each gets its own jid or HoldfastError."""

@@ -12,7 +12,7 @@ Workers use these attributes of a client; with an async client the calls are awa
                                      `fileno()` for a selector, `receive()`, and `interrupt()`
     client.link.listener()           a Listener: `subscribe(*channels)`, `receive(timeout) -> (channel, bytes) | None`
 
-A wake-up or listener is one connection of its own. They raise ConnectionLost and reconnect at the next use. Links
+A wake-up or a listener has a connection of its own. They raise ConnectionLost and reconnect at the next use. Links
 and jids may be used after a fork: a child opens its own connections and generates other jids.
 """
 
@@ -65,9 +65,9 @@ class ClientBase(ClientVerbs, Generic[D]):
 
     link: Any
     _is_served = False
-    """Whether a worker was seen in its store."""
+    """Whether a worker was seen in the store of this client."""
     has_functions = False
-    """Whether functions were made jobs of this client."""
+    """Whether this client has function jobs."""
 
     def __init__(self, opening: Opening) -> None:
         self._client: Any = self
@@ -83,11 +83,11 @@ class ClientBase(ClientVerbs, Generic[D]):
             self.shard.on_load = self._loaded
 
     def _act_for(self, client: Any, actor: str) -> None:
-        """Share what another client has, except its handles, and have each change audited as done by `actor`.
+        """Share the attributes of another client, except its handles, and audit each change as done by `actor`.
 
         Both wait for results on one connection. Raises UsageError.
         """
-        from holdfast.commands.operations import audited  # programs that are no operators do without it
+        from holdfast.commands.operations import audited  # loaded here: only programs of operators need it
 
         waits, who = client._results, check_name("actor", actor)
         own: dict[str, Any] = client.__dict__
@@ -134,8 +134,8 @@ class ClientBase(ClientVerbs, Generic[D]):
     def database(self) -> D:
         """A connection of the driver to the same store, for what holdfast has no method for; it returns text.
 
-        It is made at first use; if the client was made of a connection, it is that one. Holdfast's own calls use it in
-        that case only. Nothing is sent; an embedded store is started by the first command.
+        It is made at first use; if the client was created with a connection, it is that one, and only then holdfast's own calls use
+        it too. Nothing is sent; an embedded store is started by the first command.
         """
         if self._database is None:
             self._database = self.new_redis_connection()

@@ -107,7 +107,7 @@ def note_results(
         if isinstance(command, PutMany):
             jids += cast("Any", command).jobs[::3]
         else:
-            # Of a put that met the job which holds its unique key, the result is the jid of that.
+            # If another job holds the unique key, the result of the put is the jid of that job.
             jids.append(result if isinstance(result, str) else command.jid)
         each = cast("list[object]", result) if isinstance(result, list) else [result]
         refused += [one for one in each if isinstance(one, HoldfastError)]

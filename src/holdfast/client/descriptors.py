@@ -81,7 +81,7 @@ def ends_of(client: AnyClient, jids: Sequence[str], timeout: float | None) -> An
 
 
 class ClientPart:
-    """The base of what is made of a client alone, such as `client.config`."""
+    """The base of objects that need only a client, such as `client.config`."""
 
     _client: AnyClient
 
@@ -90,7 +90,7 @@ class ClientPart:
 
 
 class Named(ClientPart):
-    """The base of what has a handle for each name, `client.queues["mail"]`, and is no collection.
+    """The base of objects with a handle for each name, such as `client.queues["mail"]`, which cannot be iterated.
 
     Without the two None, Python would try `[0]`, `[1]`, … for `for` and `in`.
     """

@@ -116,7 +116,7 @@ class Handle(AnyHandle[R_co]):
         return self.job.progress_fraction
 
     def cancel(self) -> bool:
-        """Cancel the job; return whether it was there and not complete. Raises DependencyRefused. Core: verbs/cancel.lua."""
+        """Cancel the job; return whether it existed and was not complete. Raises DependencyRefused. Core: verbs/cancel.lua."""
         return bool(self.app.jobs.cancel(self.jid)[0])
 
     def _wait(self, timeout: float | None) -> Outcome:
@@ -193,5 +193,5 @@ def _decoder(returns: object) -> Callable[[bytes], object]:
             wanted = result_of(hints_of(returns.function).get("return", Any))
         return msgspec.json.Decoder(wanted, dec_hook=from_plain).decode
     except Exception:
-        # The annotation is no type that JSON can be decoded to: return the plain JSON value.
+        # JSON cannot be decoded to the type of the annotation: return the plain JSON value.
         return msgspec.json.Decoder().decode

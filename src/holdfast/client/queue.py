@@ -192,7 +192,7 @@ class QueueVerbs(QueuePuts, QueueBulk, QueueStatistics, Generic[J]):
 
     @CommandMethod
     def forget(self) -> Command[int]:
-        """Remove this queue, which must be empty, from the list of queues; return 1 if it was there.
+        """Remove this queue, which must be empty, from the list of queues; return 1 if it was listed.
 
         Raises QueueNotEmpty. Core: verbs/forget.lua.
         """

@@ -47,7 +47,7 @@ def prioritize_queues(
     """The same queues, each once, in the order of the rules: each takes what it matches of those not yet taken.
 
     A rule that is exactly `["default"]` (the last such) stands for all that no rule matches; without one they come
-    last. The queues of a fair rule are shuffled anew at each call; others keep the order of their patterns, then the
+    last. The queues of a fair rule are shuffled at each call; others keep the order of their patterns, then the
     given one.
     """
     parts = divide_by_rules(queue_identifiers, queue_priority_patterns)

@@ -48,7 +48,7 @@ def signed_headers(secret: bytes, body: bytes, identity: str) -> dict[str, str]:
 
 
 def _key(secret: bytes) -> bytes:
-    """Return the key of Standard Webhooks: what a secret `whsec_<base64>` says, or the secret itself."""
+    """Return the key of Standard Webhooks: the decoded part of a secret `whsec_<base64>`, or the secret itself."""
     try:
         return (
             b64decode(secret.removeprefix(_PREFIX), validate=True) if secret.startswith(_PREFIX) else secret

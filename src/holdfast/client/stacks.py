@@ -73,7 +73,7 @@ class _Request:
         return WorkerAsk(facts.worker, self.jid, self._name)
 
     def left(self) -> float:
-        """Return the seconds to wait for a reply, before the request is sent again if nobody has received it.
+        """Return the seconds to wait for a reply, before the request is sent again if no worker has received it.
 
         Raises TimeoutError when the time is over.
         """

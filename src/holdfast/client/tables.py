@@ -147,7 +147,7 @@ class ListVerbs:
     def explain(self, jid: str) -> Command[Explanation]:
         """Explain why a job is running or not: its state, one sentence, and ordered checks, all of one instant.
 
-        A job that does not exist is no error: its `exists` is False. Raises UsageError. Core: verbs/explain.lua.
+        For a job that does not exist, `exists` is False; no error is raised. Raises UsageError. Core: verbs/explain.lua.
         """
         return explained(check_name("jid", jid), self._client.settings.flags)
 
@@ -240,7 +240,7 @@ class ClientVerbs:
 
     @PlanMethod
     def deregister_workers(self, ask: Planner, *names: str) -> Plan[int]:
-        """Remove workers from the list of workers; return how many were there.
+        """Remove workers from the list of workers; return how many were listed.
 
         They keep their leases, and one that is alive is listed again with its next heartbeat. Raises UsageError.
         Core: nouns/lease/worker.lua.
@@ -256,7 +256,7 @@ class ClientVerbs:
         """Cancel many jobs, also those that wait for each other; return the jids.
 
         Up to 512 are one atomic call; of more, those on which no other depends are cancelled first. Unknown and
-        complete jobs are no error. Raises UsageError, DependencyRefused. Core: verbs/cancel.lua.
+        complete jobs are ignored. Raises UsageError, DependencyRefused. Core: verbs/cancel.lua.
         """
         names = [check_name("jids", jid) for jid in check_list("jids", jids)]
         if names:

@@ -67,7 +67,7 @@ class ThrottleVerbs:
         return map_reply(ThrottleGet(self.name), lambda facts: facts.maximum)
 
     def _set_maximum(self, maximum: int | None = None, expiration: float | None = None) -> Command[int]:
-        """Set how many may run at once: 0 for no limit, None for as many as before. A higher limit releases waiting jobs.
+        """Set how many may run at once: 0 for no limit, None for the present limit. A higher limit releases waiting jobs.
 
         The limit ends after `expiration` seconds; None and 0 leave its end as it is; a new limit has no end.
         Raises UsageError. Core: verbs/throttle.lua.

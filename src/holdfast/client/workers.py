@@ -85,7 +85,7 @@ class WorkersVerbs(ClientPart):
 
     @CommandMethod
     def forget(self, *names: str) -> Command[int]:
-        """Remove up to 512 workers from the list; return how many were there.
+        """Remove up to 512 workers from the list; return how many were listed.
 
         They keep their leases, and one that is alive is listed again with its next heartbeat.
         Core: nouns/lease/worker.lua.

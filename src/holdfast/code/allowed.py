@@ -2,7 +2,7 @@
 
 Allowed are modules named by `--import`, klass names with a prefix of `--allow`, modules whose file is below `--path`, and
 modules and packages directly in the working directory. Installed packages are never allowed by their location, because a
-virtual environment is usually below the working directory.
+virtual environment is mostly below the working directory.
 """
 
 import os

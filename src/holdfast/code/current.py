@@ -1,4 +1,4 @@
-"""The job that the present code performs, and the collector of its puts."""
+"""The running job as seen by its code, and the collector of its puts."""
 
 from collections import deque
 from collections.abc import Callable, Sequence

@@ -349,7 +349,7 @@ def _trace(error: BaseException, lines_to_remove: Iterable[str]) -> list[str]:
 def _shortened(text: str) -> str:
     here = str(Path.cwd())
     places = [(sys.prefix, "<PREFIX>")] + ([(here, ".")] if len(here) > 1 else [])
-    # An environment is usually below the working directory, so the longer path is replaced first.
+    # An environment is mostly below the working directory, so the longer path is replaced first.
     for place, short in sorted(places, key=lambda pair: -len(pair[0])):
         text = text.replace(place, short)
     return text

@@ -94,7 +94,7 @@ def unknown(where: str, option: str, known: Sequence[str]) -> UsageError:
 
 
 def option_hint(name: str, call: str) -> str:
-    """Return how to give an option that was given as an argument of a put of `call`, "" for what is no option."""
+    """Return how to give an option that was given as an argument of a put of `call`, "" for a name that is not an option."""
     if name in PutChanges.__annotations__:
         return f"{name} is an option of the put: write {call}.options({name}=…).put(…)"
     if name in JobOptions.__annotations__:

@@ -154,7 +154,7 @@ def make_entry(function: Callable[..., object], options: JobOptions) -> Register
 
 
 def declared() -> list[Registered]:
-    """Return the function jobs that are put at an interval, or by a calendar, because their decorator says so."""
+    """Return the function jobs whose decorator has a schedule: an interval or a calendar."""
     return [entry for entry in _functions.values() if entry.every]
 
 

@@ -282,7 +282,7 @@ def hints_of(function: Callable[..., object]) -> dict[str, object]:
                 one = types.SimpleNamespace(__annotations__={name: annotation})
                 found |= typing.get_type_hints(one, getattr(function, "__globals__", {}))
             except Exception:
-                # An annotation that exists only for type checkers is no reason to refuse the job.
+                # An annotation that exists only for type checkers must not make the job fail.
                 continue
         return found
 

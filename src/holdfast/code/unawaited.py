@@ -1,4 +1,4 @@
-"""Calls whose `await` is missing: Python warns of coroutines that nobody awaited, and so do futures here; a worker logs it."""
+"""Calls whose `await` is missing: Python warns of coroutines that were never awaited, and so do our futures; a worker logs the warning."""
 
 import logging
 import warnings

@@ -19,7 +19,7 @@ _encode: Final = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic").
 
 
 def checked_unique(function: Callable[..., object], unique: object) -> Unique:
-    """Return the option `unique` of a function job. Raises UsageError for a name that is no argument of the function."""
+    """Return the option `unique` of a function job. Raises UsageError for a name that the function has no argument of."""
     if isinstance(unique, bool) or callable(unique):
         return cast("Unique", unique)
     if isinstance(unique, str) or not isinstance(unique, Iterable):

@@ -94,7 +94,7 @@ class CommandBase(msgspec.Struct, frozen=True, gc=False):
 
 
 def check_command(command: object) -> None:
-    """Raise UsageError for what is no command of `holdfast.commands`."""
+    """Raise UsageError for an object that is not a command of `holdfast.commands`."""
     if not hasattr(command, "verb"):
         raise UsageError(f"a client runs commands of holdfast.commands, not {command!r:.80}")
 
@@ -131,7 +131,7 @@ class NotedJid(str):
 
 
 def note_jids(jids: Sequence[object], reply: Sequence[Reply]) -> None:
-    """Note for each NotedJid of a put that succeeded whether its job was made: the reply lists those that were there."""
+    """Note for each NotedJid of a put that succeeded whether its job was made: the reply lists the jobs that existed already."""
     there = {int(index) for index in reply[1::2]}
     for index, jid in enumerate(jids):
         if isinstance(jid, NotedJid):
@@ -166,7 +166,7 @@ def hurried(command: Command[R]) -> Command[R]:
 
 
 class _Converted:
-    """A command with a converted result. Its flags are those of one command, not of a class, so it is no Command by type."""
+    """A command with a converted result. Its flags are those of one command, not of a class, so its type is not Command."""
 
     __slots__ = (
         "_convert",

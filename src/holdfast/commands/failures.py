@@ -13,7 +13,7 @@ MAX_UNFAILED = 200
 """The largest number of jobs in one call of `unfail`."""
 
 START = "0"
-"""The cursor of the first page; None is that after the last page."""
+"""The cursor of the first page; the cursor after the last page is None."""
 
 
 def _following(cursor: Reply) -> str | None:
@@ -102,7 +102,7 @@ class Failed(CommandBase, frozen=True, gc=False):
 class Unfail(CommandBase, frozen=True, gc=False):
     """Put up to `count` failed jobs of `group` (200 at most) into `queue`, the oldest failures first.
 
-    They get all their retries again, and keep their priority. Returns how many. Core: verbs/unfail.lua.
+    Their retries are restored; they keep their priority. Returns how many. Core: verbs/unfail.lua.
     """
 
     verb: ClassVar[str] = "unfail"

@@ -211,7 +211,7 @@ class Operations(CommandBase, frozen=True, gc=False):
 class OperationDetail(msgspec.Struct, frozen=True, gc=False):
     """An operation, its first refusals as (jid, reason), and a part of the jobs that it changed.
 
-    `changed` has (jid, what undoes it) pairs, `chunks` says in how many parts they are kept; an hour after the last change
+    `changed` has (jid, what undoes it) pairs, `chunks` is the number of parts in which they are kept; an hour after the last change
     there are none.
     """
 

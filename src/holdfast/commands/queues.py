@@ -126,7 +126,7 @@ UNDEFINED = -2
 class ThrottleFacts(msgspec.Struct, frozen=True, gc=False):
     """A throttle: how many of its jobs may run at once (0: any number), how many run now, and how many wait for that.
 
-    `ttl_ms` is how long the limit applies: -1 for ever, -2 if there is no limit.
+    `ttl_ms` is how long the limit applies: -1 without end, -2 if there is no limit.
     """
 
     maximum: int

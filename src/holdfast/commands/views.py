@@ -93,7 +93,7 @@ class Tallies(msgspec.Struct, frozen=True, gc=False):
         return cls(*[int(value) for value in row[:10]])
 
     def since(self, earlier: "Tallies") -> "Tallies":
-        """Return the difference to an earlier count, at least 0: counts that were lost in between are no negative events."""
+        """Return the difference to an earlier count, at least 0: if counts were lost in between, the difference is 0."""
         counts = zip(msgspec.structs.astuple(self)[1:9], msgspec.structs.astuple(earlier)[1:9], strict=True)
         events = Tallies(self.when_ms, *[max(now - before, 0) for now, before in counts])
         return msgspec.structs.replace(events, waiting=self.waiting)

@@ -135,7 +135,7 @@ def _decoded(jid: str, data: bytes) -> object:
 
 
 def checked_reason(why: object) -> str:
-    """Return why something is done, as lists and the audit log show it. Raises UsageError for what is no UTF-8 text."""
+    """Return why something is done, as lists and the audit log show it. Raises UsageError for text that is not UTF-8."""
     text = check_text("why", why)
     if text != why:
         raise UsageError(f"why: {why!r} cannot be written as UTF-8")
@@ -161,7 +161,7 @@ def quiet(ask: Planner, names: Sequence[str], on: bool) -> Plan[dict[str, list[s
 
 
 def set_throttle(id: str, maximum: int | None, seconds: float, seen: int | None) -> Command[int]:
-    """Return the command that sets how many jobs of a throttle run at once, for ever or for so many seconds.
+    """Return the command that sets how many jobs of a throttle run at once, without end or for a number of seconds.
 
     `seen` is the maximum that it has to have, None for any.
     """

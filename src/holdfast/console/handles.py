@@ -55,7 +55,7 @@ from holdfast.settings import MAX_BATCH, check_name, check_names, check_throttle
 from holdfast.wire.plans import Plan, Planner
 
 MOST_LOOKED: Final = 1_000_000_000
-LONGEST_PAUSE: Final = 10.0  # seconds between two signs of life of an operation that is run slowly
+LONGEST_PAUSE: Final = 10.0  # seconds between two heartbeats of an operation that is run slowly
 
 
 def _now(ask: Planner) -> Plan[int]:
@@ -96,12 +96,12 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, ConsoleQueueVerbs, ConsoleTopicVer
 
     @PlanMethod
     def snoozes(self, ask: Planner) -> Plan[tuple[Snooze, ...]]:
-        """What is snoozed, in the order of its beginning."""
+        """The snoozes, the oldest first."""
         return snooze.snoozes(ask)
 
     @PlanMethod
     def snooze(self, ask: Planner, about: str, subject: str = "", *, seconds: float = 0) -> Plan[Snooze]:
-        """Leave findings out of the overview for so many seconds (0: until they grow), for everybody.
+        """Leave findings out of the overview for a number of seconds (0: until they grow), for all operators.
 
         `about` is a kind of finding, or a noun (`failure group`) for all kinds about that; a subject of "" is any. Raises UsageError, UnknownName.
         """
@@ -115,7 +115,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, ConsoleQueueVerbs, ConsoleTopicVer
 
     @PlanMethod
     def metrics(self, ask: Planner, most_queues: int = MOST_QUEUES) -> Plan[list[Metric]]:
-        """The figures for monitoring, with series of their own for at most so many queues."""
+        """The figures for monitoring. Up to `most_queues` queues have series of their own."""
         found = yield from figures(
             ask,
             self._client.shard,
@@ -148,7 +148,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, ConsoleQueueVerbs, ConsoleTopicVer
 
     @StepMethod
     def wait_for(self, jid: str, seconds: float) -> Steps[Outcome]:
-        """Wait until a job has ended, and return how; `open` if it has not after so many seconds."""
+        """Wait until a job has ended, and return how; `open` if it has not ended after `seconds`."""
         client: Any = self._client
         outcome: Outcome = yield client.wait_for(jid, seconds)
         return outcome
@@ -266,7 +266,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, ConsoleQueueVerbs, ConsoleTopicVer
     def set_throttle(
         self, id: str, maximum: int | None, seconds: float = 0, *, seen: int | None = None
     ) -> Command[int]:
-        """Set how many jobs of a throttle run at once (0: any number, None: as before), for ever or for so many seconds.
+        """Set how many jobs of a throttle run at once (0: any number, None: the present limit), without end or for a number of seconds.
 
         `seen` is the maximum that it has to have. Raises WrongState.
         """
@@ -327,7 +327,7 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, ConsoleQueueVerbs, ConsoleTopicVer
 
     @PlanMethod
     def resume_operation(self, ask: Planner, id: str) -> Plan[RunningOperation]:
-        """Take over an operation that was stopped, or that nobody runs; `run_operation` runs it."""
+        """Take over an operation that was stopped, or whose program has ended; `run_operation` runs it."""
         return (yield from operations.resume(ask, id, self.runner, (yield from _now(ask))))
 
     @PlanMethod

@@ -1,7 +1,7 @@
 """What the console returns as plain values, for JSON: the same for all that show it.
 
 Fields keep their names. `created_ms` becomes `created`, in seconds, None where there is none; stored JSON is
-decoded; what only programs of ours need is left out.
+decoded; fields for internal use are left out.
 """
 
 from collections.abc import Callable, Mapping
@@ -65,7 +65,7 @@ def _options(facts: JobFacts) -> dict[str, Any]:
 
 
 def stored(data: bytes) -> Any:
-    """Return stored JSON as a value; what is no JSON, from another program, as text."""
+    """Return stored JSON as a value; text that is not JSON, from another program, stays text."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -29,7 +29,7 @@ _AT_ONCE: Final = 50
 class JobLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A job as a line of JSON. Only `queue` and `klass` are needed; times are seconds, moments since the epoch.
 
-    `state`, `created`, `attempts` and `failure` say what the job was like; an import does not use them: it puts a job that
+    `state`, `created`, `attempts` and `failure` are for information; an import does not use them: it puts a job that
     waits, until `due` if that is in the future.
     """
 
@@ -70,7 +70,7 @@ def job_line(text: bytes) -> JobLine:
 
 
 def line_of(facts: JobFacts) -> JobLine | None:
-    """Return a job as a line; None if its data, perhaps those of another program, are no JSON."""
+    """Return a job as a line; None if its data are not JSON; another program may have put them."""
     try:
         data = msgspec.json.format(facts.data, indent=-1)
         msgspec.json.decode(data)
@@ -103,7 +103,7 @@ def _seconds(ms: str | int | None) -> float | None:
 
 
 class ExportPage(msgspec.Struct, frozen=True):
-    """Some jobs as lines, the jids of those whose data are no JSON, and how far the search got ("": the end)."""
+    """Some jobs as lines, the jids of those whose data are not JSON, and how far the search got ("": the end)."""
 
     lines: tuple[JobLine, ...]
     unreadable: tuple[str, ...]

@@ -15,7 +15,7 @@ from holdfast.release import CORE_VERSION
 # door, the requires are followed and sorted so that each module comes after those it needs. The result is not
 # stored in a file: assembling takes well under a millisecond after the files were read.
 # `assemble` is for libraries, which are run once. The store keeps the objects that a library made, and its
-# garbage collector visits all of them again and again, so the cost of a call grows with their number.
+# garbage collector visits all of them again and again, so each call costs more, the more objects there are.
 # Therefore only the modules of the most frequent calls are made at the start; any other is kept as text until
 # one of its members is first used. `core.bundle` is for texts that the store runs again for each call; no
 # client of ours needs it.

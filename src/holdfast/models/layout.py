@@ -1,4 +1,4 @@
-"""How the core packs a job into one string, and what it sends of it to workers: one home for the core and for Python.
+"""The layout of a job as the core packs it into one string, and of what it sends to workers, for the core and for Python.
 
 `core/lua/base/layout.lua` is made of this by `make docs`. Formats are those of the core's `pack`: `I6` is a time in ms, and
 `Bc0` a name behind its length.
@@ -8,17 +8,17 @@ import struct
 from typing import Final
 
 HEAD: Final = "<BHhHhhBI6Bc0Bc0"
-"""State, flags, priority, attempts, retries, remaining, losses, when created; queue and klass."""
+"""The fields at the start of a record: state, flags, priority, attempts, retries, remaining, losses, time of creation, queue, klass."""
 QUEUED: Final = "I6"
-"""When it was queued: behind the head, unless it is short."""
+"""The time when it was queued; follows HEAD, except in the short form."""
 RUN: Final = "<I6I6Bc0"
-"""Of a job that was popped: when, when it ended, the worker."""
+"""The fields of the last run, if the job was popped: time of the pop, time of the end, worker."""
 TOKEN: Final = "I6"
-"""Behind the run, unless it is short. The body of the job is the rest."""
+"""The token; follows RUN, except in the short form. The rest of the record is the body of the job."""
 SHORT: Final = 64
 """Added to the state of a record in the short form: `queued` is `created`, and the token is the time of the pop."""
 GRANTED: Final = "<dddhHhhBddHBc0Bc0"
-"""What a worker gets: lease end, lease length, token, priority, attempts, retries, remaining, losses, created, queued, flags; queue and klass."""
+"""The fields that a worker gets with a popped job: lease end, lease length, token, priority, attempts, retries, remaining, losses, created, queued, flags; queue and klass."""
 
 STATES: Final = ("waiting", "running", "complete", "failed", "scheduled", "depends", "throttled", "stalled")
 """The states of records, numbered from 1."""
@@ -27,13 +27,13 @@ FLAGS: Final = {
     "AWAITED": 256, "NAMED": 512, "OPTIONS": 1024, "DEPENDING": 2048, "EXPIRING": 4096, "BUDGETED": 8192,
     "FLOW": 16384, "GROUPED": 32768,
 }  # fmt: skip
-"""FLOW and GROUPED are allotted and not used yet: the end of such a job is counted in its flow; a group stands in front of its body."""
+"""The flags of a record. FLOW and GROUPED are reserved and not used yet."""
 LEVEL: Final = 1
-"""What this release understands: of a root, beyond its schema, and of jobs, which may need a worker of a level (option `needs`)."""
+"""The feature level of this release. A job may need a worker of a level (option `needs`)."""
 
 
 def fixed_part(layout: str) -> struct.Struct:
-    """Return what reads a layout up to the length of its first name; a time is two numbers, the low four bytes and the high two."""
+    """Return the struct that reads a layout up to the length of its first name. A time is two numbers, the low four bytes and the high two."""
     return struct.Struct(layout.partition("c0")[0].replace("I6", "IH"))
 
 

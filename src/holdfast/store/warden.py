@@ -224,7 +224,7 @@ class Warden:
         log_line(f"giving up: {why}")
         if self._owns_directory():
             output = files.tail(self.directory / files.SERVER_LOG)
-            self._record("unwell", "", f"{why}; its server said last:\n{output}")
+            self._record("unwell", "", f"{why}; the last output of its server:\n{output}")
         return FAILED
 
     def _back_off(self) -> None:

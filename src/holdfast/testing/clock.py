@@ -67,7 +67,7 @@ class StoppedClock:
 
 
 def span(days: float, hours: float, minutes: float, seconds: float, least: float = 0.0) -> int:
-    """Return a duration in milliseconds. Raises UsageError for a part that is no finite number, or below `least`."""
+    """Return a duration in milliseconds. Raises UsageError for a part that is not a finite number, or below `least`."""
     parts = (
         ("days", days, 86_400),
         ("hours", hours, 3600),

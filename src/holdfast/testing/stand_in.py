@@ -1,6 +1,6 @@
 """Move every client of the process to the namespace of a test, while that runs.
 
-A program usually makes its client when it is imported, with an address from its environment. A test must not use that
+Many programs make their client when they are imported, with an address from their environment. A test must not use that
 store, and the program need not be written for tests: existing and new clients are moved to another store and namespace.
 Clients of namespaces that begin with `test` are not moved: they belong to tests.
 """

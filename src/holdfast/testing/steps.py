@@ -159,7 +159,7 @@ class Steps:
     def _take(self) -> Performing[Taken | None]:
         """Take a job. If none is ready, note when the next one is due and return None.
 
-        Each job has a session of its own: drains may go on side by side, and calls of one session follow each other.
+        Each job has a session of its own: several drains may run at once, and the calls of one session are made one after the other.
         """
         self._due = None
         for _ in range(MAX_TRIES):

@@ -124,7 +124,7 @@ class AuthFunction:
 
 
 def check_login_url(given: str) -> None:
-    """Raise UsageError for a `login_url` that is no path of this host and no URL of HTTP."""
+    """Raise UsageError for a `login_url` that is neither a path of this host nor an HTTP URL."""
     parts = urlsplit(given)
     is_path = given.startswith("/") and not given.startswith("//")
     is_url = parts.scheme in ("http", "https") and bool(parts.netloc)

@@ -179,7 +179,7 @@ def strip(times_ms: Sequence[float], from_ms: float, to_ms: float, color: str = 
 
 
 def share(parts: Sequence[tuple[str, int]]) -> Markup:
-    """Return a bar that is divided as numbers by state are."""
+    """Return a bar whose sections are proportional to the numbers of some states."""
     total = sum(count for _, count in parts)
     rects: list[Markup] = []
     at = 0.0
@@ -187,8 +187,8 @@ def share(parts: Sequence[tuple[str, int]]) -> Markup:
         width = count / total * 100 if total else 0
         rects.append(Markup('<rect class="c-{}" x="{:.2f}%" width="{:.2f}%" height="8"><title>{}: {:,}</title></rect>').format(state, at, width, state, count))  # fmt: skip
         at += width
-    said = ", ".join(f"{count} {state}" for state, count in parts if count) or "none"
-    return Markup('<svg class="share" role="img" aria-label="{}">{}</svg>').format(said, _join(rects))
+    label = ", ".join(f"{count} {state}" for state, count in parts if count) or "none"
+    return Markup('<svg class="share" role="img" aria-label="{}">{}</svg>').format(label, _join(rects))
 
 
 # Graphs.
@@ -268,7 +268,7 @@ def _node(node: Node, place: tuple[int, int], is_own: bool) -> Markup:
 
 
 def _cut(label: str) -> str:
-    """Return the end of a class name, which tells it from others, as long as fits into a node."""
+    """Return the end of a class name, which differs most between classes, as long as fits into a node."""
     text = printable_json(label)
     return text if len(text) <= 20 else "…" + text[-19:]
 

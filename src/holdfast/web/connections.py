@@ -41,7 +41,7 @@ def most_connections() -> int:
 
 
 class Connections:
-    """The connections of one server. Where one more would be too many, that is closed which waits longest for its request."""
+    """The connections of one server. At the limit, the connection that has waited longest for its request is closed."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -113,7 +113,7 @@ class Connection(H11Protocol):
         self._watch_writing()
 
     def _look(self) -> None:
-        """Begin a deadline where another part of a request is waited for than before."""
+        """Begin a new deadline when the part of the request to wait for changes."""
         cycle = cast("RequestResponseCycle | None", self.cycle)
         if cycle is None or cycle.response_complete:
             waits_for = "header"

@@ -76,7 +76,7 @@ class Context:
         self.version = site.version
         self.changes = site.hub.version
         self.matched: Any = None
-        """What is changed, as it was when the entity tag of the request matched it; None for a request without one."""
+        """The thing to change, as it was when the entity tag of the request matched; None for a request without one."""
         self.twin = ""
         """The URL of the JSON twin, where this is a page that has one."""
         self.now_ms = 0

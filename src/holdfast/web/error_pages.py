@@ -68,7 +68,7 @@ async def respond(request: Request, error: Exception) -> Response:
         return _page(request, status_of(error), one_line(str(error)))
     if isinstance(error, TooLarge):
         return _page(request, 413, "The body of the request is too large.")
-    if isinstance(error, ClientDisconnect):  # nobody reads the response
+    if isinstance(error, ClientDisconnect):  # the client has gone, so the response is not read
         return _page(request, 400, "The connection was closed before the whole body had arrived.")
     logger.exception("request %s failed", request.scope.get("holdfast.request"), exc_info=error)
     return _page(request, 500, "Internal error; see the log of the application.")

@@ -43,13 +43,13 @@ from holdfast.web.views import ActionRoute, Body, Done, Question, View, from_for
 _COOKIE: Final = "holdfast-flash"
 _LONGEST: Final = 1000
 _MOST_BYTES: Final = 3500
-"""Browsers keep cookies of 4 kB; an undo that makes one longer is left out."""
+"""Browsers keep cookies of up to 4 kB; an undo that would make a cookie longer is left out."""
 
 _Written = tuple[str, str, Repeal | None, str]
 
 
 class Flashes:
-    """Sets and reads the cookie. `secret` signs what undoes an action: a cookie is no way to make somebody press a button."""
+    """Sets and reads the cookie. `secret` signs the undo of an action, so that another site cannot forge one."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret

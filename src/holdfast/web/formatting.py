@@ -98,7 +98,7 @@ def percent(share: float) -> str:
 
 
 def json_html(value: object) -> Markup:
-    """Return a value of JSON as folds of HTML; what is deeper or more than a page can show is left out, and that is said."""
+    """Return a value of JSON as folds of HTML; what is deeper or more than a page can show is left out, with a note."""
     budget = [_MOST_NODES]
     html = _value(value, "", "", 0, budget)
     if budget[0] < 0:

@@ -1,6 +1,6 @@
 """The live stream of open pages: numbers that changed, and the names of things that changed. It carries no HTML.
 
-One poller and one subscription of the store for all that watch; both end when nobody does.
+All browsers share one poller and one subscription to the store; both end with the last browser.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _STATES: Final = ("running", "waiting", "throttled", "scheduled", "stalled", "depends", "recurring", "failed")
 _WATCH_MS: Final = 15_000
 _MANY: Final = 500
-"""Above so many queues the numbers are read every five seconds."""
+"""With more queues than this the numbers are read every five seconds."""
 _WAITING: Final = 64
 """Events that a browser may be behind before it has to load its page again."""
 _IDLE: Final = 10.0
@@ -44,7 +44,7 @@ _MOST_STREAMS: Final = 1000
 _GATHERED: Final = 0.25
 """Seconds for which reports about messages of topics are gathered."""
 _MOST_REPORTS, _MOST_IDS = 32, 100
-"""Kinds of reports that are sent together, others are left out; and the ids that one of them names."""
+"""The largest number of reports that are sent together, others are left out; and of ids in one report."""
 
 
 def counters(ask: Planner) -> Plan[dict[str, int]]:
@@ -265,7 +265,7 @@ class Hub:
             await cancelled(renewing)
 
     def _gather(self, text: str) -> None:
-        """Note a report about messages of a topic. What is no such report, or one too many, is left out."""
+        """Note a report about messages of a topic. Other messages, and reports beyond the limit, are ignored."""
         with suppress(msgspec.MsgspecError):
             report = msgspec.json.decode(text, type=Report)
             if not self._reports:

@@ -37,7 +37,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     `auth`: see `holdfast.web.auth`. `login_url`: where a page sends people for whom an `auth` that is a function returns None, with
     `?next=` and the path that they wanted; JSON, the live stream and actions get 401 with `login_url`. `read_only`: nothing can be changed. `redact`: paths in the data of jobs (`*.password`) and,
     behind `re:`, patterns of text that are masked. `environment` is shown beside the name, `accent` is its colour (`#0b6b5d`).
-    `live`: how pages update themselves. `undo_seconds`: after so many seconds jobs that
+    `live`: how pages update themselves. `undo_seconds`: the seconds after which jobs that
     a page cancels are cancelled; until then that can be undone (0: at once). `hosts`: the names under which the application may be reached, others are refused;
     none: any name, where users have to log in. `trusted_proxies`: addresses whose `X-Forwarded-Proto` and
     `X-Forwarded-Prefix` (a path that the reverse proxy removes) count.

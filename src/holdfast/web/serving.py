@@ -194,7 +194,7 @@ def _nothing() -> None:
 
 
 def _tidy_up(_signal: int, _frame: object) -> None:
-    """Go on to the end of the program."""
+    """Continue to the end of the program."""
 
 
 class _Server(uvicorn.Server):

@@ -19,7 +19,7 @@ from holdfast.logs import logger
 SESSION_SECONDS: Final = 12 * 3600.0
 LINK_SECONDS: Final = 600.0
 SESSION: Final = "holdfast.session"
-"""What the scope of a request has whose user is that of a session, which can be ended."""
+"""The key in the scope of a request whose user comes from a session, which the user can end."""
 _MOST_USED: Final = 10_000
 
 
@@ -35,8 +35,8 @@ class Session(msgspec.Struct, frozen=True):
 class Sessions:
     """Session cookies and one-time links, signed by a secret.
 
-    A session has who logged in, and with what: whoever reads it looks up whether that user still exists, and as what.
-    `server` names the process for which links are valid; which were used is known to it alone. `ended`: a file of the sessions
+    A session has the name of the user and a mark of the credential; its reader looks up whether the user still exists, and the role.
+    `server` names the process for which links are valid; only that process knows which were used. `ended`: a file of the sessions
     that were logged out, which outlive a restart; without one this process alone knows them.
     """
 
@@ -51,7 +51,7 @@ class Sessions:
     # Links.
 
     def link_token(self, seconds: float = LINK_SECONDS) -> str:
-        """Return a token that logs somebody in once, within so many seconds."""
+        """Return a token that logs a user in once, within `seconds`."""
         return self._sign(f"link {self._server}", secrets.token_hex(8), f"{time.time() + seconds:.0f}")
 
     def take_link(self, token: str) -> bool:

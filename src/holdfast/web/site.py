@@ -203,7 +203,7 @@ class Files:
         }
 
     async def serve(self, request: Request) -> Response:
-        """Answer `GET /static/<hash>/<name>`. Scripts of any hash are served, so that a page of an older release works on."""
+        """Answer `GET /static/<hash>/<name>`. Scripts of any hash are served, so that a page of an older release keeps working."""
         name = request.path_params["name"]
         path = self._known.get(name)  # a name from outside never becomes a path
         if path is None:
@@ -352,7 +352,7 @@ class Searches:
         """
         named = (
             request.headers.get(PAGE.lower(), "") if request.method == "GET" else ""
-        )  # an action is no search to replace
+        )  # an action must not end the search of its page
         page = (user, named[:_LONGEST])
         if page[1] and page in self._of_pages:
             self._of_pages[page].end(409, "A newer search of this page replaced this one.")
@@ -425,6 +425,6 @@ class Site:
         return Pages()
 
     async def close(self) -> None:
-        """End the background work. Operations go on elsewhere, or when somebody resumes them."""
+        """End the background work. Operations continue in another process, or when they are resumed."""
         await self.hub.close()
         await self.operations.close()

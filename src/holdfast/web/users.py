@@ -66,10 +66,10 @@ class User(msgspec.Struct, frozen=True):
         return self.has_all_queues or any(fnmatchcase(name, pattern) for pattern in self.throttles)
 
     def worker_name(self, given: str) -> str:
-        """Return the name in the store of a worker of this user: with limits its own name comes before it, so that it is no other's."""
+        """Return the name in the store of a worker of this user: with limits it begins with the name of the user, so that it cannot be that of another user."""
         own = f"{self.name}:"
         return given if self.has_all_queues or given.startswith(own) else own + given
 
     def sees_data(self, is_read: bool) -> bool:
-        """Return whether it gets data without masks: who does the work; an administrator where it does not only look."""
+        """Return whether it gets data without masks: producers, workers, and administrators who take jobs."""
         return self.role in ("producer", "worker") or (self.role == "admin" and not is_read)

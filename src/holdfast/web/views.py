@@ -69,7 +69,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What an action did, in a sentence and as values.
 
     `keys` name what changed, as the live stream does: pages that show it load it again. `gone` are jobs that left the list that
-    showed them. `operation` is the id of an operation that goes on in the background. `place` is the page to show next.
+    showed them. `operation` is the id of an operation that continues in the background. `place` is the page to show next.
     """
 
     text: str
@@ -171,7 +171,7 @@ async def read_form(request: Request) -> ImmutableMultiDict[str, str]:
 
 
 def _is_number(kind: type[msgspec.Struct], name: str) -> bool:
-    """Return whether a field takes numbers or a flag, and no text."""
+    """Return whether a field takes a number or a flag, but no text."""
     [field] = [one for one in msgspec.structs.fields(kind) if one.name == name]
     return set(get_args(field.type) or (field.type,)) <= {int, float, bool, NoneType}
 
@@ -179,7 +179,7 @@ def _is_number(kind: type[msgspec.Struct], name: str) -> bool:
 def from_form(kind: type[S], given: ImmutableMultiDict[str, Any]) -> S:
     """Return a query string or form as its struct. Raises UsageError; fields that it does not know are ignored.
 
-    An empty field for a number counts as one that is not there.
+    An empty field for a number counts as missing.
     """
     values: dict[str, object] = {}
     for name in kind.__struct_fields__:

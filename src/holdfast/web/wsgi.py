@@ -1,4 +1,4 @@
-"""The application for servers of WSGI: what a request of theirs has to be before it can be one of ASGI."""
+"""The application for WSGI servers: their requests are adapted for ASGI."""
 
 import io
 import os

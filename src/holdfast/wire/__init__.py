@@ -1,1 +1,1 @@
-"""How calls travel: plans say what to send next, runners pass it on, links own the sockets."""
+"""How calls travel: plans decide what to send next, runners pass it on, links own the sockets."""

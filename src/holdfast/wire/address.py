@@ -45,7 +45,7 @@ class DriverClasses(NamedTuple):
 
 
 class DriverPool(Protocol):
-    """The parts of a pool of the driver that say how its connections are made."""
+    """The parts of a pool of the driver that determine how its connections are made."""
 
     connection_class: Callable[..., object]
     connection_kwargs: Mapping[str, object]

@@ -144,11 +144,11 @@ _Waiting = tuple[Command[object], "asyncio.Future[Any]", str, RunningJob | None]
 """A command, the future for its result, the method that returned the future, and the job that called it."""
 
 _ALONE: Final = max(getrefcount(waiting[0]) for waiting in [(object(),)])
-"""The references to a future that nobody holds but the tuple that it is in: it can never be awaited."""
+"""The number of references to a future that only its tuple holds: such a future can never be awaited."""
 
 
 def _warn_of_unawaited(batch: list[_Waiting]) -> None:
-    """Warn of futures that nobody can await any more. It runs in a context of its own, that of the task that sends."""
+    """Warn of futures that can no longer be awaited. It runs in a context of its own, that of the task that sends."""
     for waiting in batch:
         if getrefcount(waiting[1]) > _ALONE or waiting[1].done():
             continue

@@ -5,22 +5,6 @@ clients. A refusal by the store is an `ErrorReply` among the replies; a `LinkErr
 not complete.
 
 Runners pass the steps of a plan to a link, and the replies back to the plan; one blocks, one is awaited.
-
-What workers use of a client (an async client: awaited where it sends):
-
-    client.root                      the namespace's root, `hf:{<namespace>}:`
-    client.settings                  the frozen Settings
-    client.shard                     `.info` (CoreInfo: heartbeat, grace) once met; `.wake_key(queue)`,
-                                     `.result_channel(jid)`, `.worker_channel(worker)`
-    client.run(command)              one command; async: gathered with the other calls of this loop iteration
-    client.run_all([command, …])     one pipeline; the result or the HoldfastError of each, in order
-    client.runner.run(plan)          any plan; `exchange(client.shard, command)` is the plan of one command
-    client.link.wake_up()            a WakeUp: `wait(keys, timeout) -> key | None`; sync also `send(keys, timeout)`,
-                                     `fileno()` for a selector, `receive()`, and `interrupt()`
-    client.link.listener()           a Listener: `subscribe(*channels)`, `receive(timeout) -> (channel, bytes) | None`
-
-A wake-up or listener is a connection of its own. They raise ConnectionLost and connect again at the next use. Links,
-request ids and jids may be used after a fork: a child opens its own connections and makes new ids.
 """
 
 import re
@@ -46,7 +30,7 @@ Replies = list[Reply]
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """Calls that are sent together on one connection, after `pause` seconds; without calls, with a pause, only that."""
+    """Calls that are sent together on one connection, after `pause` seconds. Without calls, it is only the pause."""
 
     calls: list[Call]
     pause: float = 0.0

@@ -59,7 +59,7 @@ def pack(words: Sequence[str | bytes | int | float]) -> bytes:
 
 
 def _text(word: object) -> object:
-    """Return a number as text; hiredis refuses what is no word."""
+    """Return a number as text; hiredis refuses any other type."""
     return str(word) if isinstance(word, (int, float)) and not isinstance(word, bool) else word
 
 

@@ -34,9 +34,9 @@ _BLOCKED: Final = (
 _RESET: Final = (*_BLOCKED, signal.SIGCONT, UNWIND)
 
 LOOK: Final = 0.5  # seconds between two looks at a process whose pipe a job closed
-MOST: Final = 10_000  # processes that are looked at
+MOST: Final = 10_000  # the largest number of processes that are looked at
 _TRACKER: Final = b"multiprocessing.resource_tracker"
-"""It ends by itself, when it has removed what the processes of a job shared."""
+"""In the command line of multiprocessing's resource tracker, which ends by itself after it has removed shared resources."""
 
 
 class _Lifeline(NamedTuple):

@@ -97,7 +97,7 @@ class Slot(HeldLease):
         return outcome
 
     def settled_itself(self) -> bool:
-        """Whether the job has settled itself, so that a lease that is gone is no loss."""
+        """Whether the job has settled itself, so that the end of its lease is not a loss."""
         made = self.current.made if self.current is not None else None
         by_process = self.forked is not None and self.forked.has_settled
         return by_process or (made is not None and bool(made.state_changed))

@@ -105,7 +105,7 @@ class Title:
         self.show("Paused -- %s" if paused else "Waiting for %s", description)
 
     def renew(self) -> None:
-        """Begin anew in a forked process: nothing was shown of it yet, and its parent's thread is not here."""
+        """Reset in a forked process: it has shown no title yet, and the thread of its parent does not exist here."""
         self._next = 0.0
         self._later = None
         self._is_followed = False

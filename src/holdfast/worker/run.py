@@ -50,7 +50,7 @@ def run_worker(
     body: Body | None = None,
     loading: Loading | None = None,
 ) -> None:
-    """Run a worker until it is told to stop. Call it from the main thread of a process without other threads.
+    """Run a worker until it is stopped. Call it from the main thread of a process without other threads.
 
     It waits for a store that is unavailable. `supervisor` makes the supervisor of its children, if it has any, which run
     `body` in place of that of the pool; `loading` has their code, if this process has not imported it. Raises UsageError, StoreUnsupported, CoreMismatch.

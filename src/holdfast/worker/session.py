@@ -35,7 +35,7 @@ from holdfast.worker.queues.route import Route
 log = logging.getLogger("holdfast")
 
 ANY_QUEUE = ""
-"""The wake-up when a wait ended by itself: one that was lost with a dead worker is made up for by trying all queues."""
+"""Used when a wait times out: the worker then tries every queue, in case a wake-up was lost with a dead worker."""
 
 LATEST: Final = 1.0
 BUSY: Final = 0.008
@@ -52,9 +52,9 @@ MOST_DONE: Final = 100
 
 
 def granted(shard: Shard, worker: str, queues: Sequence[str], asked: tuple[str, int]) -> Plan[Popped]:
-    """Return what the call with this name and number was granted, which nobody read.
+    """Return the jobs granted to the call with this name and number, whose reply was not read.
 
-    If the store has not seen it, it takes nothing, also when it comes later. Raises Refused if a later call of the same sequence had a reply.
+    If the store has not seen the call, the call takes nothing, even if it arrives later. Raises Refused if a later call of the same sequence had a reply.
     """
     sequence = RequestSequence()
     sequence.name, sequence.number = asked[0], asked[1] - 1
@@ -67,8 +67,8 @@ class StoreSession:
     Outcomes are kept until the store has confirmed them; all of them may be reported twice. `done` and `others` are those to
     report: completions, which share a call, and commands of their own.
 
-    `sequence` numbers the calls that take jobs, and nothing else, so that it is known what the last of them was if nobody
-    reads its reply.
+    `sequence` numbers the calls that take jobs, and nothing else, so that what the last of them was granted can be read again after
+    a lost reply.
     """
 
     def __init__(self, shard: Shard, worker: str, route: Route, will_wait: bool = True) -> None:

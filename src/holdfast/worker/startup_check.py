@@ -60,7 +60,7 @@ def share_obstacle() -> None:
 
 
 def forget_obstacle() -> None:
-    """Forget what other workers noted that were forked by the same program. The parent of a worker with `--reload` is heard."""
+    """Forget what other workers noted that were forked by the same program. What the parent of a worker with `--reload` noted is kept."""
     _obstacle.renew()
 
 

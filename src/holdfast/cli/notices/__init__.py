@@ -1,1 +1,1 @@
-"""Notices of `holdfast notify`: what they say, where they are sent, and how they get there."""
+"""Notices of `holdfast notify`: their content, where they are sent, and how they are delivered."""

@@ -17,7 +17,7 @@ MOST_WAITING: Final = 1000
 PAUSES: Final = (0.5, 2.0)
 """Seconds before the second and the third try of one notice."""
 RESTS: Final = (5.0, 15.0, 60.0, 300.0)
-"""Seconds for which a sink that does not work is left alone, each time longer."""
+"""Seconds of the pauses after failed deliveries to a sink, each longer than the one before."""
 CLOSING: Final = 8.0
 """Seconds for waiting notices when the program ends; less than the ten after which containers are killed."""
 _UNITS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0}
@@ -94,7 +94,7 @@ class Delivery:
         try:
             while (notice := self._next()) is not None:
                 self._deliver(notice)
-        except Exception as error:  # such as that the reader of the output has closed it
+        except Exception as error:  # for example because the reader of the output has closed it
             self.broken = error
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 

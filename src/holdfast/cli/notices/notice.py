@@ -172,7 +172,7 @@ N = TypeVar("N", bound=Notice)
 
 
 def masked(notice: N, mask: Mask) -> N:
-    """Return a notice with what has to be hidden replaced in its names and texts; a link that has such has no place in it."""
+    """Return a notice with masked names and texts. A link that contains something to be masked is left out."""
     if not mask:
         return notice
     changed = {
@@ -210,7 +210,7 @@ def notice_of(client: Client, event: str, jid: str, web: str, mask: Mask) -> Job
     }
     failure = dict(job.failure) if event == "failed" and job.failure else None
     if failure:
-        # Masked before it is cut: of a text that is cut in two, a pattern may not match the first part.
+        # Masked before it is cut: a pattern may not match a text of which only the first part is left.
         failure["message"] = cut(mask.text(failure["message"]), MOST_MESSAGE)
     what = _describe(event, facts, failure)
     found = JobNotice(event=event, jid=jid, when=time(), what=what, link=link, job=facts, failure=failure)
@@ -247,7 +247,7 @@ def _job(client: Client, jid: str) -> Any:
     return found[0] if found else None
 
 
-# Failure groups that begin to grow fast, and those that do not any more, by the rule of the attention list.
+# Failure groups that begin or stop to grow fast, by the rule of the attention list.
 
 SURGE: Final = "surge"
 """The event of a surge, as `--event` has it."""
@@ -255,7 +255,7 @@ OVER: Final = "surge-over"
 
 
 class SurgeNotice(Notice, frozen=True, kw_only=True):
-    """A failure group that grows fast, or does not any more: its jobs, and how many failed in the present hour."""
+    """A failure group that grows fast, or no longer does: its number of jobs, and how many failed in the present hour."""
 
     group: str
     what: str
@@ -304,7 +304,7 @@ class SurgeWatch:
 
 
 class SurgePoller:
-    """A thread that looks at the failure groups every so many seconds, until `stop`. Outages of the store are printed once."""
+    """A thread that reads the failure groups at a fixed interval (seconds), until `stop`. Outages of the store are printed once."""
 
     def __init__(
         self, console: Console, every: float, web: str, mask: Mask, give: Sequence[Callable[[Notice], None]]
@@ -320,7 +320,7 @@ class SurgePoller:
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
-        """End the thread, and wait for it for so many seconds."""
+        """End the thread, and wait until it has ended, at most this many seconds."""
         self._ends.set()
         self._thread.join(seconds)
 

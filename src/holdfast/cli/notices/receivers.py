@@ -41,7 +41,7 @@ _LONGEST_RETRY: Final = 3600.0
 
 
 class _Connection(HTTPConnection):
-    """A connection on which the whole response has to come in time."""
+    """A connection with a time limit for the whole response."""
 
     def getresponse(self) -> HTTPResponse:
         with ended_after(lambda: self.sock, LONGEST):
@@ -79,7 +79,7 @@ _open: Final = partial(build_opener(_NoRedirects, _Http, _Https).open, timeout=T
 
 
 def _base_of(url: str) -> str:
-    """Return scheme and host of an HTTP URL, an empty string if it is none."""
+    """Return scheme and host of an HTTP URL, an empty string for any other text."""
     try:
         split = urlsplit(url)
     except ValueError:
@@ -150,7 +150,7 @@ def _linked(notice: Notice) -> str:
 
 
 def _as_text(text: str) -> str:
-    """Return text that calls nobody, hides no URL and ends no block: with zero-width spaces behind `@` and inside of links."""
+    """Return text that mentions no user, hides no URL and ends no block: zero-width spaces are put after `@` and into links."""
     return re.sub(r"@(?=\w)|\](?=[(\[])", "\\g<0>\u200b", _escaped(text)).replace("```", "'''")
 
 
@@ -178,9 +178,9 @@ class ServiceSink(Sink):
 
     def deliver(self, notice: Notice) -> None:
         text = "\n\n".join(filter(None, (notice.head, cut(notice.message, _MOST_CHAT), notice.link)))
-        with self._log(level=logging.WARNING, fmt="%(message)s") as said:
+        with self._log(level=logging.WARNING, fmt="%(message)s") as captured:
             if not self._service.notify(body=text, title=notice.title, body_format="text"):
-                raise Undelivered(said.getvalue() or "the service did not accept it")
+                raise Undelivered(captured.getvalue() or "the service did not accept it")
 
 
 # Notices by e-mail, as plain text, over SMTP.
@@ -231,8 +231,8 @@ def mail_server(text: str, is_plain: bool, password_file: Path | None) -> MailSe
         raise UsageError(
             "--smtp-plain with a user would send the password over the network without encryption"
         )
-    usual = _PLAIN_PORT if is_plain else _PORTS[split.scheme]
-    return MailServer(host, port or usual, is_tls, is_plain, user, _password(user, password_file))
+    default_port = _PLAIN_PORT if is_plain else _PORTS[split.scheme]
+    return MailServer(host, port or default_port, is_tls, is_plain, user, _password(user, password_file))
 
 
 def _is_this_machine(host: str) -> bool:
@@ -263,7 +263,7 @@ def check_address(flag: str, text: str) -> str:
 
 
 class _Session(smtplib.SMTP):
-    """A session whose greeting has to come in time."""
+    """A session with a time limit for the greeting of the server."""
 
     def connect(
         self, host: str = "localhost", port: int = 0, source_address: Any = None
@@ -277,7 +277,7 @@ class _TlsSession(_Session, smtplib.SMTP_SSL):
 
 
 class MailSink(Sink):
-    """One address that gets each notice as a mail of its own. Raises UsageError for what is no address."""
+    """One address that gets each notice as a mail of its own. Raises UsageError for an invalid address."""
 
     def __init__(self, server: MailServer, sender: str, to: str) -> None:
         self._server = server
@@ -320,7 +320,7 @@ class MailSink(Sink):
                 session.login(user, password)
             yield session
             with suppress(OSError):
-                session.putcmd("QUIT")  # whatever the server makes of it, it has the mail
+                session.putcmd("QUIT")  # whatever the reply is, the server has accepted the mail
 
     def message(self, notice: Notice) -> EmailMessage:
         """Return the mail. It is the same for each try, so that a server which got two keeps one."""
@@ -338,7 +338,7 @@ class MailSink(Sink):
 
 
 def _refused_by_server(code: int, reply: bytes | str) -> Undelivered:
-    """Return the error for a mail that the server did not take; with a code from 500 on it never will."""
+    """Return the error for a mail that the server refused; a code of 500 or more is final."""
     return Undelivered(_sentence(code, reply), is_lasting=code >= 500)
 
 

@@ -1,4 +1,4 @@
-"""Places where notices are sent: standard output, the desktop, and what they have in common with the others."""
+"""Places where notices are sent: standard output and the desktop, and the base class of all of them."""
 
 import html
 import json
@@ -20,14 +20,14 @@ from holdfast.text import printable_json
 TIMEOUT: Final = 10.0
 """Seconds for one step of a delivery, such as connecting."""
 LONGEST: Final = 30.0
-"""Seconds for one delivery whose receiver responds slowly, but responds."""
+"""Seconds for one whole delivery, however slowly the receiver responds."""
 _MOST_SHOWN: Final = 500
 
 
 class Undelivered(Exception):
     """A notice did not arrive.
 
-    `is_lasting`: this notice was refused, another try would not help. `after`: seconds that the receiver wants to be left alone.
+    `is_lasting`: this notice was refused, so another try is useless. `after`: seconds that the receiver wants to be left alone.
     """
 
     def __init__(self, why: object, is_lasting: bool = False, after: float = 0.0) -> None:
@@ -80,8 +80,8 @@ class Desktop(Sink):
         try:
             subprocess.run(words, timeout=TIMEOUT, check=True, capture_output=True)
         except subprocess.CalledProcessError as error:
-            said = error.stderr.decode(errors="replace").strip()
-            raise Undelivered(f"exit status {error.returncode}" + (f": {said}" if said else "")) from None
+            output = error.stderr.decode(errors="replace").strip()
+            raise Undelivered(f"exit status {error.returncode}" + (f": {output}" if output else "")) from None
         except subprocess.TimeoutExpired:
             raise Undelivered(f"it did not end within {TIMEOUT:g} s") from None
         except OSError as error:
@@ -90,7 +90,7 @@ class Desktop(Sink):
 
 @contextmanager
 def ended_after(connection: Callable[[], socket.socket | None], seconds: float) -> Generator[None]:
-    """Shut the connection down if the block takes longer: a timeout of a socket begins anew with each byte."""
+    """Shut the connection down if the block takes longer: the timeout of a socket starts again with each byte."""
 
     def end() -> None:
         found = connection()

@@ -34,7 +34,7 @@ _KEPT_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept: servers close theirs after 5 or more, and would lose a message sent at that moment."""
 _MOST_READ: Final = 4096
 _READ_SECONDS: Final = 1.0
-"""Of the body of a response, so many bytes are read, for so long; else the connection is closed."""
+"""The bytes of a response body that are read, and the seconds for it; the connection is closed if there is more."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds without reservations after a delivery that failed; they double until one succeeds."""
 _LAST_CALL: Final = 10.0

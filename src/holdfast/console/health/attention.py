@@ -22,7 +22,7 @@ class Attention(msgspec.Struct, frozen=True):
     """Something that a person should look at: what, about which thing, the evidence, and the command that helps.
 
     `kind` is one of KINDS. One that stands for more of its kind (`count`) has the first subject, and their names as text.
-    `jobs` is how many jobs it is about, 0 if that is not what it is about; `since_ms` when it began, 0 if that is not known.
+    `jobs` is how many jobs it is about, 0 if it is not about jobs; `since_ms` when it began, 0 if that is not known.
     `also` is another command that helps; `details` are more lines of evidence.
     """
 
@@ -101,7 +101,7 @@ class NamespaceFacts(msgspec.Struct, frozen=True):
 
 
 class RuleFindings(NamedTuple):
-    """What a rule found, and a sentence for the case that this is nothing."""
+    """What a rule found, and the sentence that is shown if it found nothing."""
 
     fine: str
     attention: Sequence[Attention]

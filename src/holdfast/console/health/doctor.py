@@ -1,7 +1,7 @@
 """The doctor: checks of a store and a namespace, each a sentence with what to do.
 
 `client.runner.run(examine(client.shard))` runs it with either client. It changes nothing, loads no core, and each of its calls
-is small, so it may run on a store in trouble. What its user may not look at is a finding that says so.
+is small, so it may run on a store in trouble. If its user may not make a check, that is a finding too.
 """
 
 import re
@@ -68,7 +68,7 @@ def namespace_facts(calls: Calls, now: int, flags: str) -> Plan[DoctorFacts]:
 
 
 def _lost(held: Sequence[HeldJob], workers: Sequence[WorkerFacts], now: int) -> Counter[str]:
-    """Count the leases of workers that are silent or not known; of so many workers that not all were read, the former."""
+    """Count the leases of workers that are silent or not known; of silent ones only, if not all workers were read."""
     silent = {worker.name: is_silent(worker, now) for worker in workers}
     others = len(workers) < _MOST_WORKERS
     return Counter(one.worker for one in held if silent.get(one.worker, others))
@@ -200,7 +200,7 @@ CHECKS: Final[dict[str, Check]] = {
 }
 
 
-# Keys of a namespace that belong to queues which are not on its list of queues.
+# Keys of queues that are not on the namespace's list of queues.
 
 KEYS_A_CALL: Final = 1_000
 _OF_QUEUES: Final = frozenset(("w", "l", "s", "q", "n", "t", "y", "D", "P", "fq", "o", "k", "m"))

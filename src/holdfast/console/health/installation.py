@@ -23,7 +23,7 @@ _PINGS: Final = 5
 _PATIENCE: Final = 3.0
 _LINES: Final = 128
 _LOOKED: Final = 2560
-"""So many lines of the audit log are looked at for one page of those that match."""
+"""The largest number of lines of the audit log that are read for one page of matches."""
 
 
 class Installation(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,7 +55,7 @@ class Snooze(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_about(one) and not (self.is_over(now_ms) or is_new or is_worse or self.has_grown(jobs))
 
     def mutes(self, group: FailureGroup) -> bool:
-        """Return whether it leaves out whatever there is about a failure group."""
+        """Return whether it leaves out all findings about a failure group."""
         is_meant = (self.about, self.subject) == (GROUP, group.name)
         return is_meant and group.first_ms <= self.since_ms and not self.has_grown(group.count)
 
@@ -72,7 +72,7 @@ class Snoozed(msgspec.Struct, frozen=True):
 
 
 def _read(text: str | None) -> tuple[Snooze, ...]:
-    """Return the snoozes that the setting holds; anything else that somebody wrote there is none."""
+    """Return the snoozes that the setting holds; any other content is ignored."""
     try:
         return msgspec.json.decode((text or "[]").encode(), type=tuple[Snooze, ...])
     except (msgspec.MsgspecError, UnicodeEncodeError):
@@ -101,7 +101,7 @@ def divided(
 
 
 def add(ask: Planner, snooze: Snooze, now_ms: int) -> Plan[None]:
-    """Add a snooze in place of any for the same findings. Those whose time is over leave."""
+    """Add a snooze in place of any for the same findings. Those whose time is over are removed."""
     what = f"{snooze.about} {snooze.subject}".rstrip()
     until = f"for {(snooze.until_ms - now_ms) / 1000:.0f} s" if snooze.until_ms else "until it grows"
 

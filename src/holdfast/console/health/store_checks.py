@@ -269,7 +269,7 @@ def slow_log(calls: Calls) -> Plan[Finding]:
 
 
 def _entry(row: Sequence[Any]) -> tuple[float, float, str]:
-    """Return when a call was made, how many ms it took, and its verb if it is one of ours."""
+    """Return when a call was made, how many ms it took, and its verb if it is a function of the core."""
     words = [text(word) for word in row[3][:2]]
     is_ours = len(words) == 2 and words[0].upper().startswith("FCALL") and words[1].startswith("hf1_")
     return float(row[1]), float(row[2]) / 1000, words[1].removeprefix("hf1_") if is_ours else ""

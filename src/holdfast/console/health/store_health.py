@@ -40,7 +40,7 @@ _TEXTS: Final = ("j", "b", "a")
 
 
 class MemoryShare(msgspec.Struct, frozen=True):
-    """What the jobs of a queue in a state, of one class, take: how many there are, and their bytes, by a sample.
+    """The memory of the jobs of one class in one queue and state, by a sample: their number and bytes.
 
     `share` is the part of the bytes of all jobs that they take.
     """

@@ -29,17 +29,17 @@ from holdfast.wire.plans import Plan, Planner
 _MINUTE, _DAY = 60_000, 86_400_000
 _LONG_ENDED: Final = 5 * _MINUTE
 MANY: Final = 20
-"""Fewer jobs than this make no surge, and no flood."""
+"""The smallest number of jobs that counts as a surge or a flood."""
 SURGE: Final = 3.0
 _MANY_FAILURES: Final = 10_000
 _QUEUES: Final = 50
-"""Queues of which a rule reads more than their counts."""
+"""The largest number of queues of which a rule reads more than the counts."""
 _MOST_THROTTLES, _MOST_FULL, _HOLDERS, _RELEASED = 200, 10, 64, 5
 _DEPENDING_QUEUES, _DEPENDING, _PARENTS = 20, 32, 100
 _PAUSED, _TEMPLATES = ("9007199254740990", ""), 64
 """The score from which on the recurring jobs of a queue are paused ones, and how many of them are looked at."""
 _NEXT: Final = 64
-"""Waiting jobs that are looked at for who put them."""
+"""The number of waiting jobs that are read to find out which recurring job put them."""
 
 # Queues.
 
@@ -153,7 +153,7 @@ def stalled(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
 
 
 def dependencies(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
-    """Look for jobs that wait for jobs which have failed or are not there: these wait until somebody does something."""
+    """Look for jobs that wait for failed or missing jobs: they wait until an operator acts."""
     having = sorted((one for one in facts.queues if one.depends), key=lambda one: -one.depends)
     found: list[Attention] = []
     for one in having[:_DEPENDING_QUEUES]:

@@ -1,4 +1,4 @@
-"""Change all jobs that a filter matches: try it dry, start it, go on with it, stop it, undo it.
+"""Change all jobs that a filter matches: make a dry run, start, continue, stop and undo it.
 
 An operation is one record in the store. It goes forward in chunks: each reads the next page of the search, and changes what
 matches in the same call that notes how far it got. Whoever takes over continues there.
@@ -43,15 +43,15 @@ from holdfast.settings import check_name
 from holdfast.wire.plans import Plan, Planner
 
 LEASE_MS: Final = 30_000
-"""How long an operation is somebody's without a sign of progress."""
+"""How long a program keeps an operation without reporting progress."""
 AT_ONCE: Final = 128
-"""Jobs that one call changes, and that a chunk looks at, unless none of those before matched: then it looks at more."""
+"""The number of jobs that one call changes, and that a chunk reads; a chunk after one without matches reads more."""
 
 
 class Operation(msgspec.Struct, frozen=True):
     """An operation: what it does, its state, and how far it got. Times are milliseconds of the store's clock.
 
-    `state` is running, stopped, done, failed or undone; `is_orphaned`: it is running, but nobody has reported for a while.
+    `state` is running, stopped, done, failed or undone; `is_orphaned`: it is running, but no program has reported for a while.
     `undo_until_ms` is 0 if it cannot be undone.
     """
 
@@ -201,7 +201,7 @@ def _wants(spec: Spec, query: Filter, plan: SearchPlan) -> str:
 
 
 def resume(ask: Planner, id: str, runner: str, now_ms: int) -> Plan[RunningOperation]:
-    """Take over an operation that was stopped or that nobody runs. Raises OperationNotFound, WrongState."""
+    """Take over an operation that was stopped or that no program runs. Raises OperationNotFound, WrongState."""
     runner = _one_run_of(runner)
     yield from ask(OperationSet("take", check_name("operation", id), runner, LEASE_MS))
     detail = yield from ask(OperationGet(id))
@@ -294,7 +294,7 @@ def _act(
     if len(pairs) >= running.room:
         following = Position()
     changed = 0
-    while len(pairs) > MAX_CHANGED:  # which only families are
+    while len(pairs) > MAX_CHANGED:  # only a job with dependents can be that large
         some, pairs = pairs[:MAX_CHANGED], pairs[MAX_CHANGED:]
         changed += yield from _send(ask, running, some, str(running.at), 0)
     changed += yield from _send(ask, running, pairs, str(following if following.set else _END), looked)

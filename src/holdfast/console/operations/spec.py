@@ -135,7 +135,7 @@ def _check_number(spec: Spec) -> None:
 
 
 def patch_of(text: str) -> dict[str, Any]:
-    """Return a JSON merge patch. Raises UsageError for what is no JSON object."""
+    """Return a JSON merge patch. Raises UsageError for anything but a JSON object."""
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError) as error:

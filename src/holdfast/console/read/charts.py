@@ -173,9 +173,9 @@ def rates(series: Sequence[Series], name: str, end_ms: int, step_ms: int, column
 
 
 _FINE_MS: Final = 180 * _MINUTE_MS
-"""For so long the store keeps each line of a queue; older ones are thinned out."""
+"""How long the store keeps each line of a queue; older ones are thinned out."""
 _COARSE_MS: Final = 20 * _MINUTE_MS
-"""Between two lines that were thinned out lies less: of each ten minutes the first one stays."""
+"""The longest time between two lines after thinning: the first line of each ten minutes is kept."""
 
 
 def waiting_at(lines: Sequence[Tallies], times: Sequence[int]) -> tuple[int | None, ...]:

@@ -48,7 +48,7 @@ def failed_of(group: str) -> str:
 
 
 def growth(group: FailureGroup) -> float:
-    """Return how many failures of the last two hours are more than usual, by the mean of the 46 hours before."""
+    """Return by how many the failures of the last two hours exceed the mean of the 46 hours before."""
     before = group.trend[:-_RECENT]
     return sum(group.trend[-_RECENT:]) - sum(before) * _RECENT / (len(before) or 1)
 
@@ -58,7 +58,7 @@ def failure_list(
 ) -> Plan[FailureList]:
     """Return a page of the failure groups whose name matches a glob.
 
-    `queue` keeps those with jobs of that queue among their newest, `within` those with a failure in so many seconds.
+    `queue` keeps those with jobs of that queue among their newest, `within` those with a failure in that many of the last seconds.
     """
     size, first = checked_limit(limit), _checked(sort, after)
     since = now_ms - check_seconds("within", within, 0.0, _LONGEST) * 1000 if within else 0

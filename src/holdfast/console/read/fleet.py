@@ -1,4 +1,4 @@
-"""Workers as operators look at them: all of them with what they run, and the queues that one asks, in its order."""
+"""Workers as operators look at them: all of them with what they run, and the queues that one worker takes jobs from, in its order."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,9 @@ from holdfast.settings import check_whole
 from holdfast.wire.plans import Plan, Planner
 
 MOST_ASKED: Final = 100
-"""Of so many queues that a worker asks the counts are read."""
+"""The largest number of queues of a worker whose counts are read."""
 _PAGES: Final = 20
-"""So many pages of leases are counted: 10,000 leases."""
+"""The largest number of pages of leases that are counted: 10,000 leases."""
 
 Grouping = Literal["", "host", "version"]
 
@@ -34,7 +34,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     """A worker as it reports itself, and how many jobs it runs.
 
     `queues` are names and patterns. `is_silent`: it has sent no heartbeat for longer than it should; from `silent_ms` on it is.
-    `stuck`: seconds for which it has not done anything although it should; 0: it works.
+    `stuck`: seconds for which it has not responded; 0: it responds.
     """
 
     name: str

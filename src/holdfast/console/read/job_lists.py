@@ -52,8 +52,8 @@ def completed(ask: Planner, after: str, limit: int) -> Plan[CompletedPage]:
     oldest = yield from _oldest(ask, page.size)
     stored = yield from ask(ConfigGet(tuple(_KEPT)))
     kept = [
-        int(value) if (value := stored.get(name) or "").isdecimal() else usual
-        for name, usual in _KEPT.items()
+        int(value) if (value := stored.get(name) or "").isdecimal() else default
+        for name, default in _KEPT.items()
     ]
     return CompletedPage(
         rows, str(SettingsPlace("completed", page.next)) if page.next else "", page.size, oldest, *kept

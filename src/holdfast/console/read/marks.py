@@ -26,7 +26,7 @@ def marks(ask: Planner, since_ms: int, until_ms: int, queue: str) -> Plan[tuple[
     """Return the moments of a period, the oldest first, at most eight: new versions of workers, and pauses of a queue."""
     page = yield from ask(ListSet("versions", "", None, _MOST + 1))
     versions = [Mark(round(float(one.score)), f"version {one.member}") for one in page.entries]
-    found = versions[:-1] if len(versions) <= _MOST else versions  # the first one of all is no change
+    found = versions[:-1] if len(versions) <= _MOST else versions  # the first version of all is not a change
     if queue:
         found += [mark for line in (yield from ask(AuditList("", _LINES))) for mark in _pauses(line, queue)]
     inside = [one for one in found if since_ms <= one.when_ms <= until_ms]

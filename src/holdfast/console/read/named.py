@@ -186,7 +186,7 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
     ) -> Plan[FailureList]:
         """A page of failure groups with their latest message and queues.
 
-        `sort` is name, jobs, first, latest or growth, with `-` before it for the largest first. `queue`: those with jobs of that queue among their newest; `within`: those with a failure in so many seconds.
+        `sort` is name, jobs, first, latest or growth, with `-` before it for the largest first. `queue`: those with jobs of that queue among their newest; `within`: those with a failure in that many of the last seconds.
         """
         info = yield from ask(Info())
         return (yield from failure_list(ask, pattern, queue, within, sort, after, limit, info.now_ms))
@@ -251,7 +251,7 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
 
     @CommandMethod
     def undepend(self, jid: str, *parents: str) -> Command[int]:
-        """Let a job wait for some jobs no longer; for none of those that it waits for, if none is named.
+        """Remove dependencies of a job; all of them, if none is named.
 
         Raises JobNotFound, WrongState.
         """
@@ -266,7 +266,7 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
 
 
 def queue_names(ask: Planner, given: Sequence[str]) -> Plan[list[str]]:
-    """Return the queues of names and globs, each once. A name that is that of a queue is no glob."""
+    """Return the queues of names and globs, each once. A name of an existing queue is never read as a glob."""
     known = yield from ask(QueueNames())
     all_of = frozenset(known)
     found: dict[str, None] = {}
@@ -412,7 +412,7 @@ class ConsoleQueueVerbs:
 
     @CommandMethod
     def pause(self, *queues: str, why: str = "", seconds: float = 0) -> Command[int]:
-        """Pause queues, for ever or for so many seconds. Returns how many were not paused."""
+        """Pause queues, without end or for a number of seconds. Returns how many were not paused."""
         names, length = check_names("queue", queues, MAX_BATCH), check_milliseconds("seconds", seconds)
         return Pause(names, True, self.actor, checked_reason(why), length)
 
@@ -505,7 +505,7 @@ class ConsoleTopicVerbs:
     def reserve_messages(
         self, topic: str, limit: int = 1, *, ttr: float = 60.0, max: float | None = None
     ) -> Command[list[Message]]:
-        """Reserve the earliest messages that are ready by `max`; nobody else gets them for `ttr` seconds after it."""
+        """Reserve the earliest messages that are ready by `max`; no other program gets them for `ttr` seconds after it."""
         name, length = check_name("topic", topic), check_milliseconds("ttr", ttr, SHORTEST)
         size = check_whole("limit", limit, 1, MAX_BATCH)
         return map_reply(TopicReserve(name, length, upto(max), size), lambda found: found.messages)

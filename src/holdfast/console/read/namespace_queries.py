@@ -104,7 +104,7 @@ class NamespaceSettings(msgspec.Struct, frozen=True):
     patterns: PatternFacts
 
     def lease_of(self, queue: str) -> float:
-        """Return the length of a lease in seconds: that of the queue, or of the namespace; 0 for a value that is no number."""
+        """Return the length of a lease in seconds: that of the queue, or of the namespace; 0 for a value that is not a number."""
         values = {**{one.name: one.value for one in self.known}, **self.others}
         try:
             return float(values.get(f"{queue}-heartbeat") or values["heartbeat"])

@@ -117,7 +117,7 @@ def versions_of(workers: Sequence[WorkerFacts], now_ms: int) -> dict[str, int]:
 def snoozed(
     ask: Planner, shard: Shard, who: str, now_ms: int, about: str, subject: str, seconds: float
 ) -> Plan[Snooze]:
-    """Snooze findings of a kind, or all about a noun, on one subject ("": any), for so many seconds (0: until they grow).
+    """Snooze findings of a kind, or all about a noun, on one subject ("": any), for a number of seconds (0: until they grow).
 
     Raises UsageError, UnknownName if there is nothing of that kind; failure groups can be muted before they need attention.
     """
@@ -194,7 +194,7 @@ def _together(first: Attention, names: Sequence[str]) -> Attention:
 
 
 def number_of(worker: WorkerFacts, name: str) -> int:
-    """Return a number that a worker reports of itself, 0 for what is none."""
+    """Return a number that a worker reports of itself, 0 for anything else."""
     text = worker.facts.get(name, "")
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 

@@ -146,7 +146,7 @@ _OLDEST_MS: Final = 240_000
 def growth_of(series: Sequence[Series], counts: Counts, servers: "Servers") -> float | None:
     """Return by how many jobs a minute more wait for a worker than two to three minutes ago; negative while they get fewer.
 
-    None where that is not known, or makes no forecast: the counts were not noted (no worker and no web interface was alive), the
+    None where that is not known, or would be no forecast: the counts were not noted (no worker and no web interface was alive), the
     queue is paused, or no worker serves it. Where no worker was ever reported, one that took jobs in this time serves it.
     """
     if not series or counts.paused:
@@ -172,7 +172,7 @@ def drains_in(growth: float | None, counts: Counts) -> float | None:
 class QueueDetail(msgspec.Struct, frozen=True):
     """One queue: its counts, the statistics of a day, what happened lately, its throttle, and who works for it.
 
-    `workers` take its jobs; those that are quiet or silent do not.
+    `workers` are those that take its jobs, without quiet and silent ones.
     """
 
     counts: Counts

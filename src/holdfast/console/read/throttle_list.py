@@ -17,7 +17,7 @@ from holdfast.settings import OWN_THROTTLE
 from holdfast.wire.plans import Plan, Planner
 
 _MOST_CALLS: Final = 20
-"""Calls that read names for one batch of named throttles: where most are those of queues, it has fewer rows."""
+"""The largest number of calls that read names for one batch. Throttles of queues are skipped, so a batch may have fewer rows."""
 
 
 class ThrottleDetail(msgspec.Struct, frozen=True):
@@ -43,8 +43,8 @@ def queue_throttles(ask: Planner, pattern: str, after: str, limit: int) -> Plan[
 def named_throttles(ask: Planner, pattern: str, after: str, limit: int) -> Plan[Page[Throttle]]:
     """Return a page of throttles with a limit whose name matches a glob, without those of queues, each with its first holder.
 
-    The store gives their names in batches of about `limit`, at times of many more: a batch fills pages by name, and the cursor
-    is where the batch begins and the last name that was shown.
+    The store returns the names in batches of about `limit`, sometimes of many more. A batch is sorted and shown on as many pages
+    as it needs; the cursor of a page has the start of the batch and the last name shown.
     """
     size, (start, _, last) = checked_limit(limit), (after or START).partition(":")
     if not start.isdecimal():

@@ -192,7 +192,7 @@ class Word(Node, frozen=True, gc=False):
 
 
 class Term(Node, frozen=True, gc=False):
-    """A field, or data at a path, in which None is any element, compared with some values of which one suffices."""
+    """A field, or data at a path, compared with values of which one must match; None in the path is any element."""
 
     field: str
     op: Operator
@@ -225,7 +225,7 @@ class Term(Node, frozen=True, gc=False):
             value.text if isinstance(value, Exact) else "*".join(cast("Glob", value).parts)
             for value in self.values
         ]
-        # A job may have no worker or group: an empty text and the glob of anything are no restriction.
+        # A job may have no worker or group: an empty text and the glob `*` restrict nothing.
         return tuple(texts) if all(text.strip("*") for text in texts) else None
 
     def _states(self) -> tuple[str, ...] | None:
@@ -250,14 +250,14 @@ def _means_more(text: str) -> bool:
 
 
 def all_of(terms: Sequence[Node]) -> Node:
-    """Return the term for all of these terms; those that are such themselves are dissolved."""
+    """Return the term that requires all of these terms; nested `All` terms are flattened."""
     if len(terms) == 1:
         return terms[0]
     return All(tuple([one for term in terms for one in (term.terms if isinstance(term, All) else (term,))]))
 
 
 def any_of(terms: Sequence[Node]) -> Node:
-    """Return the term for at least one of these terms; those that are such themselves are dissolved."""
+    """Return the term that requires at least one of these terms; nested `AnyOf` terms are flattened."""
     if len(terms) == 1:
         return terms[0]
     return AnyOf(
@@ -304,7 +304,7 @@ def _match_text(term: Term, now_ms: int, data: RowData) -> Match:
     test, get = text_test(term.op, term.values), attrgetter(FIELDS[term.field].attribute)
     if term.field == "tag":
         return lambda row: any(map(test, row.tags))
-    if term.field == "group":  # a job keeps what was noted of a failure when it is put to work again
+    if term.field == "group":  # a job that is retried keeps the record of its last failure
         return lambda row: test(row.group if row.state == "failed" else "")
     return lambda row: test(get(row))
 
@@ -330,7 +330,7 @@ def _match_between(get: Callable[[JobRow], int], low: float, high: float) -> Mat
 
 
 def _match_time(term: Term, now_ms: int) -> Match:
-    """Return the function that tests a time; 0 is none, which never matches."""
+    """Return the function that tests a time; 0 means that there is no time, and never matches."""
     get: Callable[[JobRow], int] = attrgetter(FIELDS[term.field].attribute)
     ends = [bounds(term.op, value, now_ms, 1 if term.field == "due" else -1) for value in term.values]
     match = _one_of([_match_between(get, max(low, 1), high) for low, high in ends])

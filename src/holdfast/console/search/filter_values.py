@@ -119,7 +119,7 @@ class Glob(Value, frozen=True, gc=False):
         return "*".join([part and written(part) for part in self.parts])
 
     def test(self) -> TextTest:
-        """Return the function that tests a text. It reads the text once: this is no regular expression."""
+        """Return the function that tests a text. It reads the text once, unlike a regular expression."""
         first, *middle, last = self.parts
 
         def matches(text: str) -> bool:
@@ -162,7 +162,7 @@ class Number(Value, frozen=True, gc=False):
 
 
 class Age(Value, frozen=True, gc=False):
-    """A time: so many milliseconds before now, or after now for a time to come."""
+    """An age in milliseconds: before now, or after now for a future time."""
 
     value: int
 
@@ -205,7 +205,7 @@ _DATE: Final = re.compile(
 
 
 def point(kind: Kind, text: str) -> Point | None:
-    """Return the number, age or moment that a text is; None if it is none."""
+    """Return the number, age or moment that a text is; None for any other text."""
     if kind == "time":
         return _age(text) or _moment(text.upper())
     number = json_scalar(text)

@@ -25,7 +25,7 @@ QUEUE_STATES: Final = ("running", "stalled", "scheduled", "waiting", "throttled"
 """The states whose jobs each queue lists, in the order in which they are read."""
 STATES: Final = (*QUEUE_STATES, "complete")
 MOST_LOOKED: Final = 5000
-"""Jobs that one page of a search looks at."""
+"""The largest number of jobs that one page of a search reads."""
 MOST_SECONDS: Final = 1.0
 """CPU time that one page of a search takes to compare jobs with the filter. Then it ends, and the next page continues there."""
 _SLICE: Final = 0.005
@@ -47,7 +47,7 @@ class Pace:
         self.start()
 
     def start(self) -> None:
-        """Begin to count; what was done between the last turn and now was not comparing."""
+        """Start to measure; the time since the last turn was not spent on comparing."""
         self._begun, self._used = time.monotonic(), time.thread_time()
 
     @property
@@ -60,7 +60,7 @@ class Pace:
         return self._left <= 0
 
     def stop(self) -> None:
-        """Count what was used since the start."""
+        """Add the CPU time used since `start`."""
         self._left -= time.thread_time() - self._used
 
     def turn(self) -> Plan[None]:
@@ -82,7 +82,7 @@ class Source(msgspec.Struct, frozen=True, gc=False):
 
 
 class SearchPlan(msgspec.Struct, frozen=True, gc=False):
-    """Where a search looks: sets, or jids where the filter names them; `index` says in one sentence why.
+    """Where a search looks: sets, or jids where the filter names them; `index` is the reason in one sentence.
 
     Sources are in the order of `kinds`, and of their names, so that a search continues behind one that is empty now.
     """

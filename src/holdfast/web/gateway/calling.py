@@ -117,7 +117,7 @@ def _named(verb: str, request: Any, user: User) -> NamedThings:
 
 
 async def visible(verb: str, result: Any, user: User, client: AsyncClient) -> Any:
-    """Return a result without what is not the user's."""
+    """Return a result without the parts that the user may not see."""
     if verb == "queues":
         return [name for name in cast("list[str]", result) if user.may_use_queue(name)]
     if verb == "counts":
@@ -298,7 +298,7 @@ class Caller:
             ) from None
 
     def limit_waits(self, most: int) -> None:
-        """Let fewer requests wait at once than there may be otherwise."""
+        """Lower the largest number of requests that wait at the same time."""
         self._places.most = min(self._places.most, most)
 
     def _of(self, client: AsyncClient) -> WaitingPops:
@@ -309,7 +309,7 @@ class Caller:
         return found.here()
 
     def give_back(self, call: GatewayCall) -> None:
-        """Give back the jobs that a request has leased, because nobody reads its response."""
+        """Give back the jobs that a request has leased, because its client has gone."""
         self._of(call.client).give_back(call.leased)
 
     def _audited(self, call: GatewayCall, commands: list[Command[Any]]) -> list[Command[Any]]:

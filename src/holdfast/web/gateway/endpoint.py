@@ -1,4 +1,4 @@
-"""The endpoint of all verbs: a plain ASGI application, because a request costs little beside what its call in the store costs."""
+"""The endpoint of all verbs: a plain ASGI application, because a framework would cost more than the call to the store."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -161,7 +161,7 @@ def _problem(status: str) -> Schema:
 
 
 MOST_BYTES: Final = 8 << 20
-"""Of a request: a job may have a megabyte of data, and a batch several jobs."""
+"""The largest body of a request: a job may have a megabyte of data, and a batch several jobs."""
 _HEADERS: Final = (
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-store"),
@@ -240,7 +240,7 @@ class Gateway:
         raise Problem(400, "bad-request", "The client has disconnected.")
 
     def _abandon(self, call: GatewayCall, working: "asyncio.Future[Any]") -> None:
-        """End a request whose response nobody reads, and give back what it has leased, or still leases."""
+        """End a request whose client has gone, and give back the jobs that it has leased or leases meanwhile."""
         working.cancel()
         working.add_done_callback(lambda one: one.cancelled() or one.exception())
         self._caller.give_back(call)
@@ -264,7 +264,7 @@ class Gateway:
             )
 
     def limit_waits(self, most: int) -> None:
-        """Let fewer requests wait at once than there may be otherwise."""
+        """Lower the largest number of requests that wait at the same time."""
         self._caller.limit_waits(most)
 
     def end_waits(self) -> None:
@@ -272,12 +272,12 @@ class Gateway:
         self._caller.end_waits()
 
     async def close(self) -> None:
-        """End what this gateway still does."""
+        """End the waits of this gateway, and finish the calls under way."""
         await self._caller.close()
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    """Return the headers of a request by their names in lower case, the first one of a name."""
+    """Return the headers of a request by name in lower case; of repeated headers the first."""
     found: dict[str, str] = {}
     for name, value in scope["headers"]:
         found.setdefault(name.decode("latin-1"), value.decode("latin-1"))

@@ -45,7 +45,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "worker_answer": "what it publishes does not come over HTTP",
     "worker_ask": "the reply does not come over HTTP",
 }
-"""Verbs of the core that are no verbs of the gateway, and why."""
+"""Verbs of the core that the gateway does not have, and why."""
 
 REPLACED: Final[Mapping[str, type[msgspec.Struct]]] = {"put": PutWithOptions, "cancel": CancelBy}
 """The command classes of verbs that are called by another function of the core, or by one of several."""

@@ -62,7 +62,7 @@ class RefusedJob(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a job ended: `status` is open, done, failed, cancelled or gone. The others are empty where they say nothing."""
+    """How a job ended: `status` is open, done, failed, cancelled or gone. The other fields are empty if they do not apply."""
 
     jid: str
     status: str
@@ -118,7 +118,7 @@ def _failure(failure: Failure | None) -> dict[str, Any] | None:
 
 
 def raw(stored: bytes) -> Any:
-    """Return stored JSON, to be written as it is; text for what is no JSON, from another program; None for nothing."""
+    """Return stored JSON, to be written as it is; as text if it is not JSON, which only other programs store; None for nothing."""
     if not stored:
         return None
     try:

@@ -29,7 +29,7 @@ from holdfast.worker.session import longer
 
 _WAIT: Final = 30.0
 _LINGER: Final = 1.0
-"""Seconds for which a queue is still followed when nobody waits for any: the next pop usually comes soon."""
+"""Seconds for which queues are still followed after the last pop has left: the next one often comes soon."""
 _AGAIN: Final = 0.25
 _SOON: Final = 0.01
 
@@ -330,7 +330,7 @@ class WaitingPops:
     # Who has left.
 
     def give_back(self, jobs: Sequence[JobFacts]) -> None:
-        """Give back the leases of jobs that nobody gets."""
+        """Give back the leases of jobs whose callers have gone."""
         for at in range(0, len(jobs), _MOST_RELEASED):
             leases = [Lease(one.jid, one.token, one.worker) for one in jobs[at : at + _MOST_RELEASED]]
             self._start(self._release(leases))

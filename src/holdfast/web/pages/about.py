@@ -15,7 +15,7 @@ from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, NoQuery, View
 
 _KEYS: Final = 10_000
-"""Among so many keys of the store the doctor looks for leftovers: a page has to be quick."""
+"""The number of keys among which the doctor looks for leftovers: few, because a page has to be quick."""
 _GROUPS: Final = 50
 
 
@@ -26,7 +26,7 @@ class AboutQuery(msgspec.Struct, frozen=True):
 
 
 class AboutPage(msgspec.Struct, frozen=True):
-    """The installation. `licences` are those of the files of others, by name; `report` is that of the doctor, if it was wanted."""
+    """The installation. `licences` are those of bundled files, by name; `report` is that of the doctor, if the query asks for it."""
 
     now_ms: int
     version: str
@@ -108,7 +108,7 @@ def _without_texts(found: object) -> object:
 
 
 def _redacted(ctx: Context, value: Any) -> Any:
-    """Return plain values with what the rules of the application hide masked, also in names."""
+    """Return plain values, masked by the rules of the application, names included."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         return {ctx.site.mask.text(name): _redacted(ctx, one) for name, one in members.items()}

@@ -26,7 +26,7 @@ class ConfigQuery(msgspec.Struct, frozen=True):
 
 
 class SettingRow(msgspec.Struct, frozen=True):
-    """A setting with the numbers that it may be, None for any; `step` is 1 for whole numbers, 0 if it is no number."""
+    """A setting with its smallest and largest number, None for any; `step` is 1 for whole numbers, 0 if it is not a number."""
 
     setting: Setting
     least: float | None
@@ -35,7 +35,7 @@ class SettingRow(msgspec.Struct, frozen=True):
 
     @property
     def range(self) -> str:
-        """What it may be, in words."""
+        """The values that it may have, in words."""
         number = "a whole number" if self.step == 1 else "a number"
         if self.most is not None:
             return f"{number} from {self.least:g} to {self.most:.0f}"

@@ -28,7 +28,7 @@ _DATA: Final = "data."
 
 
 class FailuresQuery(msgspec.Struct, frozen=True):
-    """Which groups: a part of their name, or a glob; of one queue; with a failure in the last so many hours; in which order."""
+    """Which groups: a part of their name, or a glob; of one queue; with a failure in the last hours; in which order."""
 
     filter: str = ""
     queue: str = ""
@@ -146,7 +146,7 @@ async def failure(ctx: Context, name: str, query: FailureQuery) -> FailurePage:
 
 
 def _masked(ctx: Context, rows: Sequence[JobRow]) -> tuple[JobRow, ...]:
-    """Return rows without their data, and with what has to be hidden in their messages masked."""
+    """Return rows without their data and with masked messages."""
     return tuple(
         msgspec.structs.replace(row, data=b"", message=ctx.site.mask.text(row.message)) for row in rows
     )

@@ -1,4 +1,4 @@
-"""What the filter of jobs may say: its fields with their meaning, and names that this namespace has, for suggestions."""
+"""The language of the job filter: its fields with their meaning, and names in this namespace, for suggestions."""
 
 from collections.abc import Mapping
 from typing import Final

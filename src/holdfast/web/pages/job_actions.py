@@ -21,14 +21,14 @@ from holdfast.web.context import Context
 from holdfast.web.views import ActionRoute, Body, Done, Question, Refusal, Repeal, View
 
 _INLINE: Final = 100
-"""Up to so many jobs are changed while the browser waits; more are an operation in the background."""
+"""Up to this number of jobs are changed while the browser waits; more are an operation in the background."""
 _WORDS_FROM: Final = 1000
-"""Above so many jobs a deletion needs the role admin, and its name typed."""
+"""A deletion of more jobs than this needs the role admin, and the name of the action typed."""
 _MOST_LOOKED: Final = 100_000
 """Jobs that a dry run of a page looks at."""
 _REPORTED: Final = 20
 _BY_BUTTON: Final = "button"
-"""What confirms a button that asks by its own label, which it does where there is a script."""
+"""The value of `confirm` from a button that asked for confirmation by its own label, which needs a script."""
 _NAMES: Final[Mapping[str, str]] = {
     "run": "run now",
     "expire": "time out",
@@ -64,7 +64,7 @@ _ASKED: Final[Mapping[str, tuple[str, str]]] = {
     "untag": ("Tags, separated by commas", ""),
     "data": ("JSON merge patch (null removes a member)", "{}"),
 }
-"""The actions that need a value: what it is called, and what it usually is."""
+"""The actions that need a value: its label, and the value that the form proposes."""
 _ANY_VALUE: Final[Mapping[str, str]] = {
     "delay": "0", "priority": "0", "retries": "0", "tag": "tag", "untag": "tag", "data": "{}",
 }  # fmt: skip
@@ -74,8 +74,8 @@ _ANY_VALUE: Final[Mapping[str, str]] = {
 class Change(Body, frozen=True, kw_only=True):
     """Jobs by jid, or all that the filter `q` matches; `value` of the action; `rate` in changes a second (0: any).
 
-    A form may have both: then the filter counts, for it means "all that match". With `dependents` the jobs that wait for those that
-    are cancelled or deleted are so too; else jobs that others wait for are left alone.
+    If a form has both, the filter counts: it means "all that match". With `dependents`, the jobs that wait for a cancelled or deleted
+    job are cancelled or deleted too; without it, jobs that others wait for are left alone.
     """
 
     jid: list[str] = []
@@ -166,7 +166,7 @@ async def _delete_later(ctx: Context, spec: Spec, what: str) -> Done:
 
 
 def _check_allowed(ctx: Context, action: Action, body: Change, dry: DryRun) -> None:
-    """Raise unless so many jobs may be deleted by this user, who has typed the word for it."""
+    """Raise unless this user may delete that many jobs, and has typed the name of the action."""
     if dry.matched - dry.refused <= _WORDS_FROM and dry.complete:
         return
     if not ctx.can("admin"):
@@ -234,8 +234,8 @@ async def _with_waiters(ctx: Context, action: Action, question: Question, jids: 
 def _inputs(action: str, value: str) -> tuple[tuple[str, str, str], ...]:
     if value or action not in _ASKED:
         return ()
-    label, usual = _ASKED[action]
-    return ((label, "value", usual),)
+    label, proposed = _ASKED[action]
+    return ((label, "value", proposed),)
 
 
 # Some jobs.

@@ -1,4 +1,4 @@
-"""The data and the dependencies of one job: what is done to them, and how parts that are masked are seen."""
+"""Change the data and the dependencies of one job, and show its masked parts."""
 
 import hashlib
 import json
@@ -64,7 +64,7 @@ async def _put_again(ctx: Context, body: Edit) -> str:
 
 
 def _new_data(ctx: Context, body: Edit, data: bytes) -> Any:
-    """Return the new data. Raises UsageError for what is no JSON, and where the form could not show all of them."""
+    """Return the new data. Raises UsageError for text that is not JSON, and if the form did not show all of the data."""
     if bool(body.data) == bool(body.patch):
         raise UsageError("expected either data or a patch")
     if body.patch:
@@ -89,14 +89,14 @@ def _question_of_edit(body: Edit, before: Any, after: Any) -> Question:
 
 
 class Undepend(Body, frozen=True, kw_only=True):
-    """Jobs that a job waits for no longer; none: all that it waits for."""
+    """Dependencies to remove from a job; without `parent`, all of them."""
 
     jid: str
     parent: list[str] = []
 
 
 async def undepend(ctx: Context, body: Undepend) -> Done:
-    """Let a job wait for some jobs no longer."""
+    """Remove dependencies of a job."""
     await ctx.console.undepend(body.jid, *body.parent)
     others = counted(len(body.parent), "job") if body.parent else "other jobs"
     named_one = body.parent[0][:9] if len(body.parent) == 1 else others

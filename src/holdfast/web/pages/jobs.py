@@ -193,7 +193,7 @@ async def export(ctx: Context, query: JobsQuery) -> Response:
 
 
 async def _lines(ctx: Context, query: JobsQuery, page: SearchPage) -> AsyncGenerator[bytes]:
-    """Yield an export in pieces. What fails in the middle cuts it short, with a line that says so."""
+    """Yield an export in pieces. After an error in the middle, the last line gives the reason."""
     left = MOST_EXPORTED
     if query.export == "csv":
         yield _csv_line(_CSV)

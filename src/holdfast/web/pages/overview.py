@@ -137,7 +137,7 @@ def _tracked(found: TrackedPage) -> Tracked:
 
 
 _QUIET: Final = 4
-"""Minutes without a popped job, while some wait, after which the first sentence says so."""
+"""Minutes without a popped job, while some wait, after which the first sentence of the page reports it."""
 
 
 def _sentence(found: Overview, steps: ChartSteps) -> str:
@@ -200,7 +200,7 @@ class Findings(Body, frozen=True, kw_only=True):
 
 
 class Snooze(Findings, frozen=True, kw_only=True):
-    """Findings to snooze for so many seconds, or (0) until they grow."""
+    """Findings to snooze for `seconds`, or (0) until they grow."""
 
     seconds: float = 0.0
 

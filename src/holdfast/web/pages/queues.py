@@ -43,7 +43,7 @@ async def _known(ctx: Context, body: NamedQueues) -> list[str]:
 
 
 class PauseQueues(NamedQueues, frozen=True, kw_only=True):
-    """Queues to pause, for so many seconds (0: until they are resumed). `expire` also ends the leases of their running jobs."""
+    """Queues to pause, for `seconds` (0: until they are resumed). `expire` also ends the leases of their running jobs."""
 
     seconds: float = 0.0
     expire: bool = False
@@ -159,7 +159,7 @@ def _number(what: str, option: QueueOption, text: str) -> int | None:
 async def _throttle(ctx: Context, name: str, text: str, shown: str | None) -> None:
     seen = None if shown is None else _maximum("seen", shown or "0")
     await ctx.console.set_throttle(OWN_THROTTLE + name, _maximum("throttle", text or "0"), seen=seen)
-    if not text:  # of its maximum nobody saw more than that it is none now
+    if not text:  # the maximum is 0 now, so the limit can be removed unseen
         await ctx.console.delete_throttle(OWN_THROTTLE + name)
 
 
@@ -224,7 +224,7 @@ async def put(ctx: Context, body: PutFields) -> Done:
 
 
 def _json_of(body: PutFields) -> str | bytes | None:
-    """Return the data as JSON text: with `klass` any value, else what a form has, or a value that is no text."""
+    """Return the data as JSON text: with `klass` any value, else the text of a form, or a value that is not text."""
     data: object = body.data
     if isinstance(data, str) and not (body.klass and data):
         return data if data.strip() else None
@@ -293,7 +293,7 @@ class QueuesPage(msgspec.Struct, frozen=True):
 
     @property
     def groups(self) -> list[tuple[str, list[QueueFigures]]]:
-        """The queues in the order of their names, those that share a prefix such as ``mail.`` together; "" is no prefix."""
+        """The queues in the order of their names, those that share a prefix such as ``mail.`` together; "" for names without a prefix."""
         if self.query.sort.removeprefix("-") != "name":
             return [("", list(self.queues))]
         found = [(prefix, list(rows)) for prefix, rows in groupby(self.queues, _prefix)]

@@ -90,7 +90,7 @@ async def throttle(ctx: Context, name: str, query: ThrottleQuery) -> ThrottlePag
 
 
 class Limit(Body, frozen=True, kw_only=True):
-    """The limit of a throttle: how many of its jobs run at once (0: any number), for how many seconds (0: as before).
+    """The limit of a throttle: how many of its jobs run at once (0: any number), for how many seconds (0: unchanged).
 
     `seen` is the maximum that was shown to whoever sets it: if it was changed meanwhile, nothing is done.
     """
@@ -127,7 +127,7 @@ class One(Body, frozen=True, kw_only=True):
 
 
 async def delete(ctx: Context, body: One) -> Done:
-    """Delete the limit of a throttle: its jobs run as if it were not there."""
+    """Delete the limit of a throttle: its jobs are no longer limited."""
     before = await ctx.console.throttle_facts(body.id)
     existed = await ctx.console.delete_throttle(body.id)
     undo = (

@@ -141,7 +141,7 @@ async def deliver(ctx: Context, body: Messages) -> Done:
 
 
 async def postpone(ctx: Context, body: Delayed) -> Done:
-    """Make queued messages ready in so many seconds from now."""
+    """Make queued messages ready in `delay` seconds from now."""
     moved = await ctx.console.reschedule_messages(body.topic, *body.id, delay=body.delay)
     return _counted(f"ready in {duration(body.delay)}", body, moved, "it is not queued")
 
@@ -153,7 +153,7 @@ async def give_back(ctx: Context, body: Delayed) -> Done:
 
 
 def _counted(what: str, body: Messages, changed: list[bool], why: str) -> Done:
-    """Return what was done; where nothing was, raise the error that one message asks for."""
+    """Return what was done; raise an error if the only message was not changed."""
     count = sum(changed)
     if len(body.id) == 1 and not count:
         raise UnknownName(f'message "{body.id[0]:.200}": {why}')

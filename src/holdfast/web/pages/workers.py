@@ -17,7 +17,7 @@ from holdfast.web.views import ActionRoute, Body, Done, Question, Repeal, View
 
 _STACK_SECONDS: Final = 2.0
 _SHOWN: Final = 200
-"""So many jobs of one worker are shown."""
+"""The largest number of jobs of one worker that are shown."""
 _FAILURES: Final = 100
 
 

@@ -6,14 +6,14 @@ const stored = (storage, key, fallback) => {
   try {
     return JSON.parse(storage.getItem(key)) ?? fallback;
   } catch {
-    return fallback; // storage is switched off, or holds something else
+    return fallback; // storage is disabled, or holds something else
   }
 };
 const store = (storage, key, value) => {
   try {
     storage.setItem(key, JSON.stringify(value));
   } catch {
-    // It then holds for this page only.
+    // It is then kept by this page only.
   }
 };
 
@@ -21,12 +21,12 @@ const store = (storage, key, value) => {
 export function start({ element, icon, page }) {
   const list = document.getElementById("finished");
   const storageKey = `holdfast.finished.${list.dataset.topic}`;
-  const ahead = Number(page.now) ? Number(page.now) - Date.now() : 0; // what the store's clock is ahead of this one
-  const cancelled = new Set(); // by this page
-  const hurried = new Set(); // messages that this page made ready before their time
-  const reported = new Map(); // what became of messages, as the stream has it; pages that poll find out by what is missing
+  const ahead = Number(page.now) ? Number(page.now) - Date.now() : 0; // ms by which the store's clock is ahead of this one
+  const cancelled = new Set(); // ids that this page cancelled
+  const hurried = new Set(); // ids that this page made ready before their time
+  const reported = new Map(); // the state of messages by id, as the live stream reported it; pages that poll compare their rows instead
 
-  // What ended.
+  // The list of ended messages.
 
   let finished = stored(sessionStorage, storageKey, []);
   const empty = list.nextElementSibling;
@@ -66,7 +66,7 @@ export function start({ element, icon, page }) {
   let known = present();
   let wasWhole = isWhole();
 
-  /** Whether a message that left was cancelled: here, or by somebody else, because nobody delivers it before its time. */
+  /** Whether a message that left was cancelled: on this page, or elsewhere, because it left before its time and was not made ready here. */
   const isCancelled = (id) => cancelled.has(id) || (!hurried.has(id) && known.get(id) > Date.now() + ahead + 1000);
 
   function look() {

@@ -119,7 +119,7 @@ class NamesOf:
 
 
 class Going:
-    """Goes through what `jobs` yields, and begins anew after it has raised: a generator that raised has ended."""
+    """Goes through what `jobs` yields, and starts again after it has raised: a generator that raised has ended."""
 
     def __init__(self, jobs: Callable[[], Iterator[Any]]) -> None:
         self._jobs = jobs
@@ -243,7 +243,7 @@ class BaseWorker(Mixable):
 
     @property
     def queues(self) -> list[Queue]:
-        """The queues of this worker, looked up anew each time."""
+        """The queues of this worker, looked up at each access."""
         return [self.client.queues[name] for name in self.queue_resolver.resolve()]
 
     @property
@@ -258,7 +258,7 @@ class BaseWorker(Mixable):
         return level_of(self.kwargs)
 
     def use(self, middleware: Any) -> None:
-        """Put an object with `around_perform(job, call_next)` inside of the middleware there is."""
+        """Add middleware, an object with `around_perform(job, call_next)`, inside the present one."""
         self.middleware.append(middleware)
 
     @property
@@ -321,7 +321,7 @@ class BaseWorker(Mixable):
         """Called first by `run`."""
 
     def run(self) -> None:
-        """Work until told to stop."""
+        """Work until the worker is stopped."""
         raise NotImplementedError(f"{type(self).__name__} does not define how to run")
 
     def halt_job_processing(self, jid: str) -> None:

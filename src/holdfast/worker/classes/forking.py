@@ -63,7 +63,7 @@ class ForkingWorker(BaseWorker):
         return {pid: settings.sandbox_of(number) for pid, number in children.items()} if settings else {}
 
     def run(self) -> None:
-        """Supervise children until told to stop. Raises UsageError, StoreUnsupported, CoreMismatch."""
+        """Supervise children until the worker is stopped. Raises UsageError, StoreUnsupported, CoreMismatch."""
         with self._logging():
             self.before_run()
             settings, store = self._prepared()

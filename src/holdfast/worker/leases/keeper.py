@@ -72,11 +72,11 @@ class Keeper:
         return min(self._renewed_at + self.period, self._ends)
 
     def renew_now(self) -> None:
-        """Something happened to a lease: renew all of them now."""
+        """Make all leases due for renewal now, because something happened to one."""
         self._renewed_at = -self.period
 
     def retry(self, now: float, pause: float) -> None:
-        """A heartbeat failed: try again `pause` seconds after `now`, if not sooner."""
+        """Note that a heartbeat failed: it is tried again `pause` seconds after `now` at the latest."""
         self._renewed_at = min(self._renewed_at, now + pause - self.period)
 
     def renew(self, held: Iterable[HeldLease], now: float) -> list[tuple[HeartbeatMany, list[HeldLease]]]:

@@ -1,8 +1,4 @@
-"""Leases that are lost while a child still works on them, and leases of dead children that are to be released.
-
-What a dead child held is in its lease table. If it died in the middle of a call, the reply with its grants was lost; the call is
-then sent again under its own number, which returns the same grants and takes none; if it comes first, the call itself takes none.
-"""
+"""Leases that are lost while a child still works on them: the child is notified or killed."""
 
 import logging
 import os
@@ -37,7 +33,7 @@ class LostLeases:
         self._glance_at = inf
 
     def add(self, lease: HeldLease, child: Supervised) -> None:
-        """The store has reported that this lease of a child is lost."""
+        """Note that the store reported this lease of a child as lost."""
         if lease not in self._lost:
             self._lost[lease] = child, monotonic()
             self._glance_at = 0.0
@@ -67,14 +63,14 @@ class LostLeases:
 class OverdueJobs:
     """Lost leases of children that run many jobs at once: each child is notified, and stops those jobs itself.
 
-    A child that has not let go of a job PATIENCE seconds after the end of its `timeout` is to be killed.
+    A child that still holds a job PATIENCE seconds after the end of its `timeout` is to be killed.
     """
 
     def __init__(self) -> None:
         self._notified: dict[HeldLease, tuple[Supervised, float]] = {}
 
     def add(self, lease: HeldLease, child: Supervised) -> None:
-        """The lease of a child is lost."""
+        """Note that the lease of a child is lost."""
         if lease not in self._notified:
             self._notified[lease] = child, monotonic() + PATIENCE
             child.lease_table.mark_lost(lease.number, lease.token, lease.lost)

@@ -17,7 +17,7 @@ OnLost = Callable[[HeldLease, Supervised], None]
 
 
 class LeaseRenewal:
-    """Reads the lease tables of the children, and sends the heartbeats of what they hold when the keeper says so.
+    """Reads the lease tables of the children, and sends heartbeats for the leases in them when the keeper decides so.
 
     `on_lost` is called with each lease that is lost, or whose run has exceeded its timeout, as long as its child holds it.
     """
@@ -37,7 +37,7 @@ class LeaseRenewal:
         return self._keeper.due()
 
     def renew_now(self) -> None:
-        """Something happened to a lease: the next `renew` is due at once."""
+        """Make the next `renew` due at once, because something happened to a lease."""
         self._keeper.renew_now()
 
     def renew(self, children: Iterable[Supervised]) -> None:

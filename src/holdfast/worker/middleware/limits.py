@@ -33,7 +33,7 @@ class MemoryUsageMonitor(MixinMiddleware):
     """Has the worker end gracefully when its process uses more than `max_memory` KB after a job, also after a failed one.
 
     The running jobs are finished; under a parent the process is replaced at once, with the pool `serial` something else
-    must start it again. In a program that is no worker it only logs. Raises UsageError.
+    must start it again. In a program that is not a worker it only logs. Raises UsageError.
     """
 
     max_memory: int = MAX_WHOLE
@@ -70,7 +70,7 @@ def _watched(max_memory: int, job: Any) -> Generator[None]:
 
 
 def end_gracefully() -> None:
-    """Have the worker of this process end after its jobs; a program that is no worker continues."""
+    """Have the worker of this process end after its jobs; in a program that is not a worker, do nothing."""
     # A worker handles QUIT. A program without a handler would be killed by it.
     if signal.getsignal(signal.SIGQUIT) not in (signal.SIG_DFL, signal.SIG_IGN, None):
         os.kill(os.getpid(), signal.SIGQUIT)
@@ -112,7 +112,7 @@ class Timeout(MixinMiddleware):
 
     @InstanceOrClassMethod
     def around_perform(self: Any, job: Any, call_next: Perform | None = None) -> Any:
-        """Perform the job, by what comes next. Raises InvalidTimeout for a limit that is none."""
+        """Perform the job, by what comes next. Raises InvalidTimeout for an invalid limit."""
         perform = behind(Timeout, self, call_next)
         limit = _checked(self.time_limit(job) if self._limit is None else _value_of(self._limit[0], job))
         if limit is None:

@@ -245,7 +245,7 @@ class Asking:
     def _take(self, question: StoreMessage) -> None:
         names = (question.question, question.jid)
         if question == self._asked or question in self._waiting:
-            return  # it was sent again: in a cluster nobody counts who receives it on another node
+            return  # it was sent again: in a cluster the subscribers on other nodes are not counted
         if len(self._waiting) < MOST_WAITING and all(
             0 < len(name.encode()) <= LONGEST_NAME for name in names
         ):

@@ -25,9 +25,9 @@ log = logging.getLogger("holdfast")
 
 MOST_CLIENTS: Final = 32
 MOST_HEAD: Final = 8192  # bytes of a request
-PATIENCE: Final = 5.0  # seconds from a connection to its request, and from that to its end
-PAUSE: Final = 1.0  # seconds without new connections, where one could not be taken
-QUIET: Final = 60.0  # seconds until that is logged again
+PATIENCE: Final = 5.0  # seconds from a connection to its request, and from the response to its end
+PAUSE: Final = 1.0  # seconds without new connections, after one could not be accepted
+QUIET: Final = 60.0  # seconds until a failed accept is logged again
 
 JSON: Final = "application/json"
 
@@ -77,7 +77,7 @@ class Http:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a port."""
+        """Whether it listens on any port."""
         return bool(self._listeners)
 
     def due(self) -> float:
@@ -111,7 +111,7 @@ class Http:
         try:
             connection, _ = self._listeners[address].accept()
         except (BlockingIOError, ConnectionError):
-            return  # it left before we looked
+            return  # the client has closed the connection already
         except OSError as error:
             # Out of descriptors, most likely; the selector would call us again and again.
             now = monotonic()
@@ -162,7 +162,7 @@ class HttpThread:
 
 
 class _Client:
-    """One connection: a request is read, its response written, the end of the other side waited for."""
+    """One connection: read a request, write its response, wait for the client to close."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class _Client:
         selector.register(connection, selectors.EVENT_READ, self._guarded(self._read))
 
     def drop(self) -> None:
-        """End it."""
+        """Close the connection."""
         self._leave(self)
         self._selector.unregister(self._connection)
         self._connection.close()
@@ -190,7 +190,7 @@ class _Client:
     def _guarded(self, step: Callable[[], None]) -> Callable[[], None]:
         def take() -> None:
             if self._connection.fileno() < 0:
-                return  # it was dropped for another since the selector returned
+                return  # it was dropped for a newer connection since the selector returned
             try:
                 step()
             except BlockingIOError:
@@ -212,13 +212,13 @@ class _Client:
 
     def _answer(self, answer: bytes) -> None:
         self._left = memoryview(answer)
-        self.until = monotonic() + PATIENCE  # making it may have taken long
+        self.until = monotonic() + PATIENCE  # making the response may have taken long
         self._selector.modify(self._connection, selectors.EVENT_WRITE, self._guarded(self._write))
 
     def _write(self) -> None:
         self._left = self._left[self._connection.send(self._left) :]
         if not self._left:
-            # Closed now, with something of theirs unread, the response might be lost to a reset.
+            # If it were closed with unread input, a reset could discard the response.
             self._connection.shutdown(socket.SHUT_WR)
             self._selector.modify(self._connection, selectors.EVENT_READ, self._guarded(self._wait_for_end))
 
@@ -272,18 +272,18 @@ def _listen(address: HttpAddress) -> socket.socket:
 
 
 Stuck = Callable[[], list[str]]
-"""Return which processes are stuck, in sentences; none if all respond."""
+"""A function that returns a sentence for each process that is stuck."""
 WhyNot = Callable[[], list[str]]
-"""Return why a worker takes no jobs just now, in sentences; none if it does."""
+"""A function that returns a sentence for each reason why a worker takes no jobs now."""
 
 
 def no_process() -> list[str]:
-    """Return nothing: no process is stuck."""
+    """Return an empty list: no process is stuck."""
     return []
 
 
 def serve_probes(http: Http, settings: WorkerSettings, why_not: WhyNot, stuck: Stuck = no_process) -> None:
-    """Serve `/live` and `/ready` where the settings say; port 0: off. Raises UsageError if that cannot be listened on."""
+    """Serve `/live` and `/ready` on the host and port of the settings; port 0: off. Raises UsageError if that cannot be listened on."""
     if settings.health_port:
         address = HttpAddress(settings.health_host, settings.health_port)
         http.serve(address, "/live", partial(_live, stuck))

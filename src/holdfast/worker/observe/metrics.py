@@ -26,7 +26,7 @@ class State(NamedTuple):
 
 
 def serve_metrics(http: Http, settings: WorkerSettings, states: Callable[[], Sequence[State]]) -> None:
-    """Serve `/metrics` where the settings say; port 0: off. Call it before the first fork.
+    """Serve `/metrics` on the host and port of the settings; port 0: off. Call it before the first fork.
 
     Raises UsageError when the port cannot be opened, or the package is missing.
     """
@@ -59,7 +59,7 @@ class _Collector:
         self._ledgers = [ledger for name in names for ledger in open_ledgers(name)]
 
     def describe(self) -> Iterable[Any]:
-        """Nothing: the package would collect once for it, and there are no children yet."""
+        """Return nothing: otherwise the package would collect once at registration, before there are children."""
         return ()
 
     def collect(self) -> Iterator[Any]:

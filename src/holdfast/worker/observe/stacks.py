@@ -76,7 +76,7 @@ def _awaited_in(stack: list[Place]) -> list[Place]:
 
 
 def _driven_by(frame: FrameType) -> Any:
-    """The coroutine that a plain frame runs to its end, here or in another thread; None if it is no such frame."""
+    """The coroutine that a plain frame runs to its end, here or in another thread; None for any other frame."""
     if frame.f_code.co_filename == _DRIVING:
         return frame.f_locals.get("coroutine")
     task = frame.f_locals.get("task") if frame.f_code is _RUN else None

@@ -192,7 +192,7 @@ def raised(
 ) -> Command[Any]:
     """Return what follows from an exception: a function job with retries left is retried, any other job fails.
 
-    An interruption is no failure: the lease is released. `formatted` is group and message by a failure formatter.
+    If the job was interrupted, its lease is released instead. `formatted` is group and message by a failure formatter.
     """
     if is_interruption(error):
         log.warning("job %s released: it was interrupted", facts.jid)

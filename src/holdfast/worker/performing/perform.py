@@ -1,4 +1,4 @@
-"""Perform one job: find its code, call it, and turn whatever comes of it into an outcome."""
+"""Perform one job: find its code, call it, and turn its result or exception into an outcome."""
 
 import asyncio
 import logging

@@ -106,7 +106,7 @@ def make_resolver(settings: WorkerSettings) -> Resolver:
 
 
 class Held(JobVerbs):
-    """A job that reports when it settled itself, so that nobody renews its lease after that."""
+    """A job that reports when it settled itself, so that its lease is no longer renewed."""
 
     _on_settled: Callable[[], None]
 

@@ -83,7 +83,7 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
             self._loop.call_later(AGAIN, self._cancel_call)
 
     async def run(self) -> None:
-        """Work until told to stop, until the queues are empty (`drain`), or for `max_jobs` jobs."""
+        """Work until stopped, until the queues are empty (`drain`), or for `max_jobs` jobs."""
         self._state = ProcessState(self._settings, self._place.pipe.fileno())
         self._performer.after_call = self._after_call_in_thread
         guard_forks(is_whole=self._place.order is None)
@@ -286,7 +286,7 @@ class AsyncLoop(WorkerLoop[TaskSlot]):
 
 
 def body(place: ChildPlace, around: Surroundings) -> bool:
-    """Work in a forked child until told to stop. Return whether it is used up."""
+    """Work in a forked child until stopped. Return whether it is used up."""
     forking = ForkServer(place.store, place.settings, around, place.pipe.fileno())
     made: list[AsyncLoop] = []
     try:

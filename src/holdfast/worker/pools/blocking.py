@@ -104,7 +104,7 @@ class BlockingLoop(WorkerLoop[BlockingSlot]):
             self._crew.stop(slot)
 
     def run(self) -> None:
-        """Work until told to stop, until the queues are empty (`drain`), or for `max_jobs` jobs. Raises Terminated."""
+        """Work until stopped, until the queues are empty (`drain`), or for `max_jobs` jobs. Raises Terminated."""
         stop = self._stop
         self._state = ProcessState(self._settings, stop.fileno(), stop.wake_fd, self._place.pipe.fileno())
         guard_forks(is_whole=self._place.order is None)
@@ -358,7 +358,7 @@ def work_blocking(
     handlers: dict[signal.Signals, Handler],
     forking: ForkServer,
 ) -> bool:
-    """Work in a forked child, with that crew, until told to stop. Return whether the process is used up."""
+    """Work in a forked child, with that crew, until stopped. Return whether the process is used up."""
     if place.order is not None:
         handlers |= place.order.handlers(stop.request)
     with closing(stop), closing(forking), Handlers(handlers, stop.wake_fd):

@@ -54,7 +54,7 @@ PATIENCE: Final = 2.0
 
 
 def body(place: ChildPlace, around: Surroundings) -> bool:
-    """Work in a forked child until told to stop. Return whether it is used up."""
+    """Work in a forked child until stopped. Return whether it is used up."""
     stop = Stop()
     # What stands now stays as it is: the processes of jobs share its pages, which their collectors leave alone.
     gc.freeze()

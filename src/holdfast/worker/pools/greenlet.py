@@ -147,8 +147,8 @@ class _GreenletCall:
         else:
             self._report(partial(self.outcome.set_result, value))
 
-    def _report(self, tell: Callable[[], object]) -> None:
-        self._loop.call_soon_threadsafe(lambda: self.outcome.done() or tell())
+    def _report(self, settle: Callable[[], object]) -> None:
+        self._loop.call_soon_threadsafe(lambda: self.outcome.done() or settle())
 
 
 class _DrivenCoroutine:
@@ -195,7 +195,7 @@ class Killed(Terminated, gevent.GreenletExit):  # type: ignore[misc]
 
 
 def body(place: ChildPlace, around: Surroundings) -> bool:
-    """Work in a forked child until told to stop. Return whether it is used up."""
+    """Work in a forked child until stopped. Return whether it is used up."""
     forking = ForkServer(place.store, place.settings, around, place.pipe.fileno())
     prepare_child()
     stop = Stop()

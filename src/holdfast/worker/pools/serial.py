@@ -96,7 +96,7 @@ class SerialLoop(BlockingLoop):
         self._poll.register(place.pipe.fileno(), select.POLLIN)
 
     def run(self) -> None:
-        """Work until told to stop, until the queues are empty (`drain`), or for `max_jobs` jobs. Raises Terminated."""
+        """Work until stopped, until the queues are empty (`drain`), or for `max_jobs` jobs. Raises Terminated."""
         self._title.show("Running %s", self._route.description)
         super().run()
 
@@ -198,7 +198,7 @@ class SerialLoop(BlockingLoop):
 
 
 def body(place: ChildPlace, around: Surroundings) -> bool:
-    """Work in a forked child until told to stop. Return whether it is used up."""
+    """Work in a forked child until stopped. Return whether it is used up."""
     stop = Stop()
     return work(place, around, stop, worker_handlers(stop, place.settings.debugger))
 

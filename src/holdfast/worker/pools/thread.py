@@ -25,7 +25,7 @@ from holdfast.worker.supervisor.child import ChildPlace
 
 
 def body(place: ChildPlace, around: Surroundings) -> bool:
-    """Work in a forked child until told to stop. Return whether it is used up."""
+    """Work in a forked child until stopped. Return whether it is used up."""
     forking = ForkServer(place.store, place.settings, around, place.pipe.fileno())
     stop = Stop()
     handlers = worker_handlers(stop, place.settings.debugger)

@@ -1,6 +1,6 @@
 """Reservers: which queue goes first. Each gives a worker its order, and can take a job by itself.
 
-They take queues, names of queues, or anything that yields these anew each time one goes through it.
+They take queues, names of queues, or any object that yields these each time it is iterated.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ _random: Final = SystemRandom()
 class Ordered:
     """Always tries the first queue first; only when it has nothing, the second, and so on.
 
-    `queues` are queues (`client.queues["mail"]`) or their names; what is no list is gone through on each pass.
+    `queues` are queues (`client.queues["mail"]`) or their names; an iterable that is not a list is iterated on each pass.
     Raises UsageError.
     """
 
@@ -101,7 +101,7 @@ class RoundRobin(Ordered):
 
 
 class ShuffledRoundRobin(RoundRobin):
-    """Round robin over a shuffled copy, shuffled anew in each process."""
+    """Round robin over a shuffled copy; each process shuffles its own."""
 
     rule = "shuffled round robin"
 
@@ -224,7 +224,7 @@ def name_of(queue: Any) -> str:
 
 
 def is_dynamic_list(given: object) -> bool:
-    """Whether an iterable may yield something else each time: it is no list, and can be gone through again."""
+    """Whether an iterable may yield something else each time: it is not a list, and can be iterated again."""
     return (
         not isinstance(given, (list, tuple, set, frozenset, dict)) and iter(cast("Any", given)) is not given
     )

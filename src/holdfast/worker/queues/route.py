@@ -266,7 +266,7 @@ class Route:
 
     @property
     def finds(self) -> bool:
-        """Whether there are so many queues that the store's index is read first."""
+        """Whether the store's index is read first, because there are many queues."""
         return self._chooser is not None or len(self._known) > MOST_QUEUES_IN_A_POP
 
     def find(self, limit: int, woken: str | None, will_wait: bool) -> Plan[None]:

@@ -49,7 +49,7 @@ class QueueIdentifiersTransformer(Protocol):
 class TransformingQueueResolver:
     """Takes names or patterns and applies transformers to them, first to last; without any they stay as they are.
 
-    Raises UsageError for what is no list of names.
+    Raises UsageError for anything but a list of names.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ class ChildPlace(NamedTuple):
 
 
 Body = Callable[[ChildPlace, Surroundings], bool]
-"""Works until told to stop, with the surroundings of its jobs. Returns whether the process is used up, and should be replaced."""
+"""Works until stopped, with the surroundings of its jobs. Returns whether the process is used up, and should be replaced."""
 
 _UNTIL_AT_WORK: Final[dict[signal.Signals, Handler | signal.Handlers]] = {
     **dict.fromkeys((signal.SIGTERM, signal.SIGQUIT, UNWIND), end_process),

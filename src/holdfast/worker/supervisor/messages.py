@@ -1,6 +1,6 @@
 """Messages of the store to workers: lost leases, cancels, requests for stacks.
 
-They are hints and only make the next heartbeat come sooner: its reply is what counts.
+They are hints: they only make the next heartbeat come sooner, whose reply is authoritative.
 """
 
 import logging

@@ -75,7 +75,7 @@ class Supervisor:
         self._startup = loading or StartupCheck(settings.startup_code(), "the old processes keep running")
 
     def run(self) -> None:
-        """Supervise until told to stop, or until every child has drained its queues."""
+        """Supervise until stopped, or until every child has drained its queues."""
         with Handlers(dict.fromkeys(signals.ALL, _note), self._wake.wake_fd):
             self._selector.register(self._wake, selectors.EVENT_READ, self._on_signals)
             try:

@@ -1,4 +1,4 @@
-"""What a parent does for its children: renews and releases their leases, reports them, ends those that must not go on."""
+"""What a parent does for its children: renews and releases their leases, reports them, ends those that must not continue."""
 
 import logging
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
--- native_throttles: the native door's rows for throttles and what a queue may hold.
+-- native_throttles: the native door's rows for throttles and the limits of queues.
 --
--- A row is verb, flags, arguments in words, and what turns words into a call.
+-- A row is the verb, its flags, the names of its arguments, and the function that makes the call.
 local bounds = require("base.bounds")
 local checks = require("doors.checks")
 local ids = require("doors.ids")

@@ -19,7 +19,7 @@ local function facts(args, first)
   if last - first >= 2 * MOST_FIELDS then bad("at most " .. MOST_FIELDS .. " fields") end
   for i = first, last, 2 do
     size = size + #name(args, i, "field") + #text(args, i + 1, args[i], checks.SHORT)
-    if not workers.may_report(args[i]) then bad(args[i] .. " is not said by a worker itself") end
+    if not workers.may_report(args[i]) then bad("a worker does not report the field " .. args[i]) end
   end
   if size > MOST_BYTES then bad("fields have at most " .. MOST_BYTES .. " bytes in all") end
   return last

@@ -54,7 +54,7 @@ local function complete_one(ctx, worker, args, i, lost)
   ending.write_one(ctx, queue, jid, key, new, popped, extra, nil)
 end
 
--- Argument lists that every call fills anew from the front.
+-- Argument lists that every call fills again from the front.
 local names, sets, done = {}, {}, {}
 
 local function group_of(ctx, groups, name)

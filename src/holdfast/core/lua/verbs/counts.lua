@@ -8,7 +8,7 @@ local queues = require("nouns.queue.queue")
 local M = {}
 
 local PAGE = 256
-local NOBODY = { "", "", 0, 0 }
+local NOT_PAUSED = { "", "", 0, 0 }
 
 local function due_at(queue, rank)
   return tonumber(call("ZRANGE", queue.scheduled, rank, rank, "WITHSCORES")[2] or nil)
@@ -61,7 +61,7 @@ local function row(ctx, name)
   found[11] = found[2] > 0 and waits_since(ctx, queue, due) or 0
   found[12] = found[6] > 0 and due_at(queue, due) or 0
   found[13], found[14] = limit, heartbeat == queues.NEVER and root.heartbeat(ctx) or heartbeat
-  for i = 1, 4 do found[14 + i] = (pause or NOBODY)[i] end
+  for i = 1, 4 do found[14 + i] = (pause or NOT_PAUSED)[i] end
   found[19] = tonumber(call("HGET", queue.options, "max-waiting") or nil) or 0
   return found
 end

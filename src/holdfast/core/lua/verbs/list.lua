@@ -1,27 +1,27 @@
 -- list: any set of jobs or names, page by page. Writes nothing.
 --
 -- A cursor is the last (score, member) of the page before. States are as of now: a job
--- that is due is waiting, behind all that is ready, and a lease past its end is stalled,
--- just as they are counted.
+-- that is due is waiting, after all ready jobs, and a job whose lease has ended is stalled,
+-- as in the counts.
 local batch = require("base.batch")
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local job = require("nouns.job.job")
 local M = {}
 
--- What the score of a due job begins with, for the scores of the ready are no times.
+-- The prefix of the score of a due job, because the scores of ready jobs are not times.
 M.DUE = "due:"
 
 local function whole(set) return { { set = set, first = 0, stop = call("ZCARD", set), mark = "" } } end
 
--- The ranks of what has its time by now, or has not.
+-- The part of a set whose time has come by now, or the part whose time has not.
 local function by_now(ctx, set, is_past, mark)
   local past = call("ZCOUNT", set, "-inf", ctx.now)
   if is_past then return { { set = set, first = 0, stop = past, mark = mark } } end
   return { { set = set, first = past, stop = call("ZCARD", set), mark = mark } }
 end
 
--- What of a queue can be listed; `failed` is by failure.
+-- The sets of a queue; `failed` is in the order of failures.
 local OF_QUEUE = {
   waiting = function(ctx, queue)
     local ready = whole(queue.waiting)[1]
@@ -54,7 +54,7 @@ local OTHERS = {
   reserved = function(ctx, name) return whole(ctx.keys.reserved .. name) end,
 }
 
--- Those that people read from the newest on.
+-- The sets that are listed newest first by default.
 local DOWN = { failed = true, group = true, tracked = true, workers = true, versions = true }
 
 local function parts_of(ctx, set, name)

@@ -51,7 +51,7 @@ local function add_single(ctx, queue, head, priority, position, jid, klass, body
   return { 1 }
 end
 
--- Argument lists that every call fills anew from the front.
+-- Argument lists that every call fills again from the front.
 local sets, entries, names = {}, {}, {}
 
 -- A jid came twice in a batch: writes the first ones once more, names the others.

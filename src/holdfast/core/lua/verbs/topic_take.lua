@@ -1,13 +1,13 @@
--- topic_take: delayed messages that are ready are reserved, or pulled for good.
+-- topic_take: reserves delayed messages that are ready, or takes and deletes them.
 local topics = require("nouns.topic.topic")
 local wake = require("nouns.topic.topic_wake")
 local M = {}
 
 M.WILL_WAIT, M.WOKEN = 1, 2
-local PIECE = 64 -- messages looked at at once
+local PIECE = 64 -- messages read at once
 
--- Hands ready messages that have a body to `each(id, body)`; others are dropped. Ends with a
--- full reply, too. Returns how many, and whether there may be more.
+-- Calls `each(id, body)` for ready messages; those without a body are deleted. Stops at `limit` messages,
+-- or when the reply is full. Returns how many, and whether there may be more.
 local function take(ctx, topic, max, limit, each)
   local taken, size, odd, more = 0, 0, 0, true
   while more and taken < limit and odd < ctx.bounds.skipped and size < ctx.bounds.reply do
@@ -50,7 +50,7 @@ function M.reserve(ctx, name, mode, limit, max, length)
   return out
 end
 
--- The same for a repeat: those of `ids` that are still reserved until then.
+-- The same for a repeated call: those of `ids` that are still reserved until `deadline`.
 function M.reserved_again(ctx, name, deadline, ids)
   local topic, out = topics.open(ctx, name), { -1 }
   for id in gmatch(ids, "[^\n]+") do
@@ -61,7 +61,7 @@ function M.reserved_again(ctx, name, deadline, ids)
   return out
 end
 
--- Returns (id, body) of up to `limit` messages that are ready by `max` and gone now.
+-- Returns (id, body) of up to `limit` messages that are ready by `max`, and deletes them.
 function M.pull(ctx, name, limit, max)
   local topic, out = topics.to_shrink(ctx, name), {}
   local taken = take(ctx, topic, max, limit, function(id, body)

@@ -10,10 +10,10 @@ local MOST = 1000 -- marks of one reply
 
 function M.is_marked(ctx, jid) return call("ZSCORE", ctx.keys.marks, jid) and true or false end
 
--- A mark that is there counts from now on, if it is made `anew`.
-local function mark(ctx, jid, anew)
+-- With `again`, an existing mark gets the present time.
+local function mark(ctx, jid, again)
   local changed = 0
-  if anew or not M.is_marked(ctx, jid) then changed = call("ZADD", ctx.keys.marks, ctx.now, jid) end
+  if again or not M.is_marked(ctx, jid) then changed = call("ZADD", ctx.keys.marks, ctx.now, jid) end
   if changed == 1 then root.set_flag(ctx, root.MARKED, true) end
   return changed
 end
@@ -25,10 +25,10 @@ local function unmark(ctx, jid)
 end
 
 -- Returns 1 if something changed, else 0. The mark of a job that is gone can be taken away.
-function M.run(ctx, jid, on, anew)
+function M.run(ctx, jid, on, again)
   local r = job.read(ctx, jid)
   if on and not r then refuse.call("JOB_NOT_FOUND", jid) end
-  local changed = (on and mark or unmark)(ctx, jid, anew)
+  local changed = (on and mark or unmark)(ctx, jid, again)
   if r and changed == 1 then
     r.flags = (on and record.with or record.without)(r.flags, TRACKED)
     job.write(ctx, jid, r)

@@ -14,7 +14,7 @@ function M.run(ctx, span)
   return until_
 end
 
--- Lowers the flag when nobody looks any more.
+-- Clears the flag when no client watches any more.
 function M.lower(ctx)
   if root.has(ctx, root.WATCHED) and not ctx.watched then root.watch(ctx, 0) end
 end

@@ -1,4 +1,4 @@
-"""Strategies: iterables to give to reservers as their queues; each is gone through anew on every pass."""
+"""Strategies: iterables to give to reservers as their queues; each is iterated again on every pass."""
 
 from holdfast.worker.queues.strategies import filtering, ordering, sources
 

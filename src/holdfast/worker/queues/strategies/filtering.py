@@ -32,10 +32,10 @@ def default(
     identifier_patterns: Mapping[str, Sequence[str]] | Any = None,
     priority_patterns: Iterable[QueuePriorityPattern] | Any = None,
 ) -> Iterable[Any]:
-    """The queues that `patterns` mean, in the order of the priorities; looked up each time one goes through it.
+    """Return the queues that `patterns` match, in the order of the priorities; they are looked up at each iteration.
 
     The last two are what `client.queue_patterns` keeps, or callables that return it, such as
-    `client.queue_patterns.get_queue_priority_patterns`. A name that is none of `queues` is left out. Raises UsageError.
+    `client.queue_patterns.get_queue_priority_patterns`. Names that are not in `queues` are left out. Raises UsageError.
     """
     wanted = [str(pattern) for pattern in check_list("patterns", patterns)]
     return _Matching(check_list("queues", queues), wanted, identifier_patterns, priority_patterns)

@@ -1,4 +1,4 @@
-"""Orders: the same things in another order each time one goes through them."""
+"""Orders: the same items in another order at each iteration."""
 
 from collections.abc import Iterable, Iterator
 from random import SystemRandom

@@ -36,8 +36,8 @@ def direct(client: Client) -> Iterable[Queue]:
 class Background:
     """Keeps what a source yields, and loads it again every `delay` seconds; errors are logged.
 
-    From `start` on a thread does that, also in a process that is forked later and iterates. Without one it is done while
-    iterating, when the result is too old: the parent of workers must have no threads. Raises UsageError.
+    After `start`, a thread loads it; a process that is forked later starts its own thread when it iterates. Without `start`, an
+    iteration loads it if the result is older than `delay`: the parent of workers must have no threads. Raises UsageError.
     """
 
     def __init__(self, source: Iterable[Any], delay: float) -> None:
@@ -51,7 +51,7 @@ class Background:
         self._due = 0.0
 
     def start(self) -> threading.Thread:
-        """Load at once, and begin to load it again and again. Return the thread."""
+        """Load at once, and start the thread that loads again every `delay` seconds. Return the thread."""
         self.stop()
         self._pid = os.getpid()
         self._stopped = threading.Event()
@@ -61,7 +61,7 @@ class Background:
         return self._thread
 
     def stop(self) -> None:
-        """End the thread, and ask no more; what it found last stays."""
+        """End the thread, and load no more; the last result stays."""
         self._due = inf
         thread, self._thread = self._thread, None
         if thread is not None and self._pid == os.getpid():

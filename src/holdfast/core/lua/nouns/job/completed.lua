@@ -60,7 +60,7 @@ end
 -- The oldest `count` leave.
 function M.drop(ctx, count) call("LPOP", ctx.keys.completed, count) end
 
--- Takes a job that is put again out of the list; it is usually near its new end.
+-- Takes a job that is put again out of the list; it is mostly near the new end of the list.
 function M.remove(ctx, jid)
   if call("LREM", ctx.keys.completed, -1, jid) == 0 then call("LREM", ctx.keys.completed, -1, MARK .. jid) end
 end

@@ -108,7 +108,7 @@ function M.settle(ctx, queue, is_done, due)
   M.due(ctx, queue, due)
 end
 
--- A job left the queue without a pop. Workers that do not serve it never pop there, so nobody else would take it out.
+-- A job left the queue without a pop. Workers that do not serve it never pop there, so no other call would remove it.
 -- What else is due there must be in the timer from now on: while the queue was paused or full, the timer had the end of
 -- that. The caller has written already: a key that holds something else must not end it halfway.
 function M.left(ctx, queue)

@@ -116,7 +116,7 @@ function M.schedule(ctx, queue, jid, due)
   queues.due_at(ctx, queue, due)
 end
 
--- Places a job anew: after `delay` ms, or now.
+-- Places a job again: after `delay` ms, or now.
 function M.place(ctx, queue, jid, r, delay, first, idle)
   if delay > 0 then
     state.move(r, state.SCHEDULED)

@@ -28,7 +28,7 @@ function M.new(worker, lease_length, out, row)
   }
 end
 
--- Argument lists that every call fills anew from the front: no call reads beyond
+-- Argument lists that every call fills again from the front: no call reads beyond
 -- what it wrote itself.
 local names, sets, leases, waits = {}, {}, {}, {}
 

@@ -42,7 +42,7 @@ function M.remove(ctx, queue, jid, r)
   ctx.throttles.release(ctx, queue, jid, r)
 end
 
--- Takes a job out of wherever it is, to be put anew or deleted.
+-- Removes a job from the set that it is in, to be put again or deleted.
 function M.evict(ctx, jid, r)
   if r.state == state.RUNNING then
     M.release(ctx, jid, r)

@@ -47,7 +47,7 @@ function M.ran(ctx, queue, samples)
   if size >= FULL then fold(ctx, queue, log, "run") end
 end
 
--- Counts something off the straight path today: `failures`, `failed`, `retries` (lost leases) or `retried`.
+-- Counts an event of today: `failures`, `failed`, `retries` (lost leases) or `retried`.
 function M.count(ctx, queue, what)
   local day = day_of(ctx.now)
   if queue.day ~= day then days.begin(ctx, queue, day) end
@@ -60,7 +60,7 @@ function M.count(ctx, queue, what)
   end
 end
 
--- Takes some (nil: one) back, of the day of `when`.
+-- Subtracts `some` (nil: one) from the counter of the day of `when`.
 function M.uncount(queue, when, what, some)
   local key = queue.stats .. day_of(when)
   local by = min(some or 1, tonumber(call("HGET", key, what) or 0))

@@ -6,8 +6,8 @@ local HOUR, CELLS, CELL = 3600000, 48, 4 -- ms, hours, bytes
 local HEAD = 8 -- bytes of the newest hour
 local MOST = 4294967295
 
--- The newest hour and the cells, moved on to `now`. A time before the newest hour
--- moves nothing.
+-- Returns the newest hour and the cells, shifted to the hour of `now`. A time before the newest
+-- hour shifts nothing.
 local function moved(packed, now)
   local hour = floor(now / HOUR)
   if not packed or #packed ~= HEAD + CELLS * CELL then return hour, rep("\0", CELLS * CELL) end
@@ -18,8 +18,8 @@ local function moved(packed, now)
   return hour, sub(packed, HEAD + 1 + gone * CELL) .. rep("\0", gone * CELL)
 end
 
--- The string (false: none yet) with one more at `now`. What is older than all cells is
--- not counted.
+-- Returns the string (false: none yet) with one more event at `now`. An event older than all
+-- cells is not counted.
 function M.counted(packed, now)
   local newest, cells = moved(packed, now)
   local place = CELLS - (newest - floor(now / HOUR)) -- 1 is the oldest
