@@ -9,6 +9,7 @@ import pytest
 from holdfast import Client, UsageError
 from holdfast.client.recurring import extend_plans
 from holdfast.code.calendar import Calendar
+from holdfast.code.registry import declared
 from holdfast.commands.recurring import CalendarFacts, Recur, RecurUnplanned
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -133,6 +134,45 @@ def test_a_wrong_timing_of_a_function_job_is_refused_at_once(
     job = do.client.job(queue="q")(report)
     with pytest.raises(UsageError, match=words):
         job.every(interval, **options)
+
+
+def test_an_every_that_is_not_put_warns_with_the_call_that_is_missing(do):
+    job = do.client.job(queue="q")(report)
+    with pytest.warns(RuntimeWarning, match=r"report\.every\('0 3 \* \* \*'\) was never put: write") as found:
+        job.every("0 3 * * *")
+    assert found[0].filename == __file__
+    with pytest.raises(UsageError, match="no argument"):
+        do(lambda: job.every(60).put(wrong=1))
+    do(lambda: job.every(60).put("tax"))
+
+
+def test_a_schedule_is_declared_and_sends_nothing(do):
+    job = do.client.job(queue="q", name="scheduled")(report)
+    do.client.schedule(job.options(priority=3).call("tax"), every="0 3 * * *", zone="Europe/Berlin")
+    do.client.schedule(job.call("tax"), every=60, jid="minutely")
+    [(_, jid, first), (_, _, second)] = [one for one in declared() if one[0].name == "scheduled"]
+    assert jid.startswith("scheduled:")
+    assert (first.module, first.args, first.changes) == (__name__, ("tax",), {"priority": 3})
+    assert second.timing == {"interval": 60, "jid": "minutely"}
+    assert do(lambda: do.client.recurring[jid]) is None
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        (lambda app, job: app.schedule(job, every=60), "expected a call such as"),
+        (lambda app, job: app.schedule(job.call(name="again"), every=60), "give one of them jid="),
+        (lambda app, job: app.schedule(job.call(1, 2), every=60), "at most 1 argument"),
+        (lambda app, job: app.schedule(job.call(), every="0 3 * *"), "five fields"),
+        (lambda app, job: app.schedule(job.call(), every=60, zone="UTC"), "zone needs a cron expression"),
+        (lambda app, job: app.schedule(job.options(jid="a").call(), every=60), "has no jid"),
+    ],
+)
+def test_a_schedule_that_does_not_fit_is_refused_where_it_is_written(do, schedule: Any, words: str):
+    job = do.client.job(queue="q", name="refused")(report)
+    do.client.schedule(job.call("again"), every=60)
+    with pytest.raises(UsageError, match=words):
+        schedule(do.client, job)
 
 
 @pytest.mark.parametrize(("cron", "zone"), [("61 * * * *", "UTC"), ("* * * * *", "Mars/Olympus")])

@@ -7,7 +7,7 @@ from typing import assert_type
 
 import holdfast
 from holdfast import AsyncHandle, Handle
-from holdfast.client.function_jobs import AsyncRecurrence, Recurrence
+from holdfast.client.function_jobs import AsyncRecurrence, Bound, Recurrence
 
 app = holdfast.Client("redis://nowhere")
 aapp = holdfast.AsyncClient("redis://nowhere")
@@ -55,6 +55,9 @@ def blocking() -> None:
     assert_type(welcome.put_at(1e9, 7), Handle[str])
     assert_type(welcome.put_many([(7,), welcome.bind(8, lang="de")]), list[Handle[str]])
     assert_type(welcome.every(60).put(7, lang="de"), Recurrence)
+    assert_type(welcome.call(8, lang="de"), Bound[str])
+    app.schedule(welcome.call(7), every=timedelta(hours=1), starting=1e9, jid="w")
+    app.schedule(mixed.options(queue="slow").call(7), every="0 3 * * *", zone="Europe/Berlin", missed=3)
     assert_type(welcome.every("0 3 * * *", zone="Europe/Berlin").put(7), Recurrence)
     assert_type(welcome.every(timedelta(days=1), starting=1e9, backlog=3, jid="w").put(7).cancel(), bool)
     assert_type(welcome.put(7).state, str)
@@ -85,6 +88,7 @@ async def awaiting() -> None:
     assert_type(await later.put_at(1e9, 7, urgent=True), AsyncHandle[list[int]])
     assert_type(await later.put_many([(7,), later.bind(7)]), list[AsyncHandle[list[int]]])
     assert_type(await later.every(60).put(7), AsyncRecurrence)
+    aapp.schedule(later.call(7, urgent=True), every=60)
     assert_type(await (await later.every(60).put(7)).cancel(), bool)
     assert_type(await later(7), list[int])
     assert_type(plain(1, 2, x=3), None)

@@ -47,6 +47,10 @@ def blocking() -> None:
     welcome.every(60).put("seven")  # wrong: an argument of another type
     welcome.every([60]).put(7)  # wrong: no time
     welcome.bind("seven")  # wrong: an argument of another type
+    app.schedule(welcome.call("seven"), every=60)  # wrong: an argument of another type
+    app.schedule(welcome.call(7))  # wrong: every is missing
+    app.schedule(welcome.call(7), every=60, zon="UTC")  # wrong: an option that does not exist
+    app.schedule(welcome.put(7), every=60)  # wrong: a put in place of a call
     welcome.put_many(7)  # wrong: no list
     welcome.options(dely=3)  # wrong: an option that does not exist
     welcome.options(retries=3)  # wrong: an option of the function, not of a put

@@ -28,6 +28,22 @@ def test_a_worker_puts_what_its_code_declares_and_performs_it(shop, pool):
     assert (found.cron, found.zone, found.facts.calendar.missed) == ("0 3 * * *", "Europe/Berlin", "skip")
 
 
+def test_a_worker_puts_what_its_code_schedules_with_arguments(shop):
+    (shop.here / "scheduling.py").write_text(
+        """
+from declaring import app, tock
+
+app.schedule(tock.options(queue="other", tags=["x"]).call("tax"), every="0 3 * * *", zone="Europe/Berlin", jid="taxes")
+app.schedule(tock.call(name="sales"), every=3600)
+"""
+    )
+    (shop.here / "declaring.py").write_text(DECLARING.replace("tock() ->", "tock(name: str = '') ->"))
+    shop.start("process", "--import", "scheduling")
+    until(lambda: len(shop.client.queues["q"].jobs.recurring()) == 3, "those of both modules are put")
+    facts = shop.client.recurring["taxes"].facts
+    assert (facts.queue, facts.tags, facts.data) == ("other", ("x",), b'{"args":["tax"],"kwargs":{}}')
+
+
 def test_a_second_worker_changes_nothing_and_a_changed_declaration_is_taken_over(shop):
     code = shop.here / "declaring.py"
     code.write_text(DECLARING)

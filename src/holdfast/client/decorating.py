@@ -4,6 +4,7 @@ The modules of function jobs are loaded at first use: many programs only put job
 """
 
 import re
+import sys
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, Unpack, overload
 
@@ -12,12 +13,16 @@ from holdfast.code.steps import Coro
 from holdfast.errors import JobNotFound, UsageError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from holdfast.client.descriptors import AnyClient
-    from holdfast.client.function_jobs import AsyncFunctionJob, FunctionJob
+    from holdfast.client.function_jobs import AsyncFunctionJob, Bound, FunctionJob
     from holdfast.client.handles import AsyncJob, Job
     from holdfast.client.job_lookup import AsyncJobs, Jobs
+    from holdfast.client.recur_options import CalendarOptions
     from holdfast.code.job_options import JobOptions
     from holdfast.code.registry import Registered
+    from holdfast.settings import Duration
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,7 +74,32 @@ class AsyncJobDecorator(_Decorator):
         return job
 
 
-class Decorating:
+class Declaring:
+    """`Client.schedule`."""
+
+    def schedule(
+        self,
+        call: "Bound[object]",
+        /,
+        *,
+        every: "Duration | str",
+        starting: "datetime | float | None" = None,
+        backlog: int | None = None,
+        jid: str | None = None,
+        **calendar: "Unpack[CalendarOptions]",
+    ) -> None:
+        """Declare a recurring job: `app.schedule(report.call("sales"), every="0 3 * * *", zone="Europe/Berlin")`.
+
+        Nothing is sent: each worker that has loaded the module of this call puts it at its start, as it does for `@app.job(every=…)`. The other arguments
+        are those of `every`. Two declarations of the same call need two names: `jid=`. Raises UsageError. Core: verbs/recur.lua.
+        """
+        from holdfast.client.function_jobs import Timing, declare
+
+        module = sys._getframe(1).f_globals.get("__name__", "__main__")  # pyright: ignore[reportPrivateUsage]
+        declare(call, Timing(every, starting, backlog, jid, calendar), module)
+
+
+class Decorating(Declaring):
     """`Client.job`."""
 
     jobs: "Jobs"
@@ -104,7 +134,7 @@ class Decorating:
         return decorate if function is None else decorate(function)
 
 
-class AsyncDecorating:
+class AsyncDecorating(Declaring):
     """`AsyncClient.job`."""
 
     jobs: "AsyncJobs"

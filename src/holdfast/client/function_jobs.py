@@ -9,9 +9,9 @@ options are replaced, and the time of its next job stays.
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast
 
 import msgspec
@@ -22,8 +22,8 @@ from holdfast.client.put_handles import AsyncHandle, Handle
 from holdfast.client.recur_options import CalendarOptions
 from holdfast.code.calendar import check_cron, moment_of
 from holdfast.code.job_options import JobOptions, PutChanges, option_hint, unknown
-from holdfast.code.registry import Registered, stored_name
-from holdfast.codecs import to_plain
+from holdfast.code.registry import Declaration, Registered, recurring_jid, stored_name
+from holdfast.code.unawaited import named
 from holdfast.commands.base import NotedJid
 from holdfast.errors import UsageError
 from holdfast.settings import DEFAULT_BACKLOG, SHORTEST, Duration, check_list, check_name, check_seconds
@@ -35,13 +35,16 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Bound(Generic[R_co]):
-    """A call of a function job for `put_many`, with its arguments checked and encoded."""
+    """A call of a function job for `put_many` and `schedule`, with its arguments checked and encoded."""
 
-    __slots__ = ("data", "entry")
+    __slots__ = ("args", "changes", "data", "entry", "kwargs")
 
-    def __init__(self, entry: Registered, data: Raw) -> None:
-        self.entry = entry
-        self.data = data
+    def __init__(
+        self, job: "AnyFunctionJob[..., Any, R_co]", args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> None:
+        self.entry, self.changes = job.registered, job.changes
+        self.args, self.kwargs = args, kwargs
+        self.data = job.write(args, kwargs)
 
     def __repr__(self) -> str:
         return f"<Bound {self.entry.name} {bytes(self.data).decode():.80}>"
@@ -73,9 +76,6 @@ def _data_of(entry: Registered, call: object, limit: int) -> Raw:
     return entry.arguments.write((call,), {}, limit)
 
 
-_LONGEST_NAME: Final = 140
-# The order of a set differs between processes; the jid of a recurrence must not.
-_same_everywhere: Final = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic").encode
 _NOT_RECURRING: Final = {
     "jid": "name it by every(jid=…)",
     "only_new": "every(…) with the same jid is one recurrence",
@@ -102,6 +102,11 @@ class Timing(msgspec.Struct, frozen=True):
         if given:
             raise UsageError(f"{given[0]} needs a cron expression: every('0 3 * * *', {given[0]}=…)")
         check_seconds("interval", self.interval, SHORTEST)
+
+    def given(self) -> dict[str, object]:
+        """Return the arguments of `every` that were given, with the interval by its name."""
+        own = {"interval": self.interval, "starting": self.starting, "backlog": self.backlog, "jid": self.jid}
+        return {name: value for name, value in (own | dict(self.calendar)).items() if value is not None}
 
     def options(self) -> dict[str, object]:
         """Return the options of the template, without its first time."""
@@ -146,26 +151,37 @@ class _Every(Generic[P]):
     def __init__(self, job: "AnyFunctionJob[P, Any, Any]", timing: Timing) -> None:
         self._job = job
         self._timing = timing
+        self._is_put = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._timing.interval} of {self._job!r}>"
+
+    def __del__(self) -> None:
+        # As of a coroutine that was never awaited; one whose arguments were refused has no attributes.
+        if not getattr(self, "_is_put", True):
+            call = f"{self._job.__name__}.every({self._timing.interval!r:.80})"
+            warnings.warn(
+                f"{call} was never put: write {call}.put(…), or app.schedule({self._job.__name__}.call(…), every=…)",
+                RuntimeWarning,
+                stacklevel=2,
+                source=self,
+            )
 
     def _checked(
         self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[Any, Raw, dict[str, Any], float | None]:
         """Return the queue, the data, the options, and the first time. Raises UsageError."""
+        self._is_put = True
         job, data = self._job, self._job.write(args, kwargs)
         queue, options = job.put_options()
-        for name in options:
-            if name in _NOT_RECURRING:
-                raise UsageError(f"a recurring job has no {name}: {_NOT_RECURRING[name]}")
+        check_recurring(options)
         delay = options.pop("delay", 0.0)
         if not isinstance(self._timing.interval, str):
             options["offset"] = delay
         options |= self._timing.options()
         jid, starting = self._timing.jid, self._timing.starting
         if jid is None:
-            jid = _name_of(job.stored_name, *job.registered.arguments.by_name(args, kwargs))
+            jid = recurring_jid(job.stored_name, *job.registered.arguments.by_name(args, kwargs))
         options["jid"] = jid
         moment = None if starting is None else moment_of("starting", starting)
         return job.app.queues[queue], data, options, moment
@@ -186,8 +202,12 @@ class Every(_Every[P]):
 class AsyncEvery(_Every[P]):
     """A function job of an AsyncClient with the arguments of `every`."""
 
-    async def put(self, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRecurrence:
+    def put(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[object, object, AsyncRecurrence]:
         """Put a recurring job with these arguments. Raises UsageError naming one that does not fit. Core: verbs/recur.lua."""
+        self._is_put = True  # if it is not awaited, Python warns of that
+        return named(self._put(args, kwargs), "AsyncEvery.put")
+
+    async def _put(self, args: Sequence[object], kwargs: Mapping[str, object]) -> AsyncRecurrence:
         job = self._job
         queue, data, options, starting = self._checked(args, kwargs)
         if starting is not None:
@@ -200,9 +220,20 @@ def _offset(seconds: float, interval: float) -> float:
     return seconds if seconds >= 0 else seconds % interval
 
 
-def _name_of(name: str, args: object, kwargs: object) -> str:
-    short = name.encode()[:_LONGEST_NAME].decode("utf-8", "ignore")
-    return f"{short}:{sha256(_same_everywhere([args, kwargs])).hexdigest()[:12]}"
+def declare(call: object, timing: Timing, module: str) -> None:
+    """Have each worker that loads `module` put a recurring job of a call at its start. Raises UsageError."""
+    if not isinstance(call, Bound):
+        raise UsageError(f"schedule: expected a call such as report.call(7), got {call!r:.80}")
+    bound = cast("Bound[object]", call)
+    check_recurring(bound.changes)
+    bound.entry.declare(Declaration(module, timing.given(), bound.args, bound.kwargs, bound.changes))
+
+
+def check_recurring(options: Mapping[str, object]) -> None:
+    """Raise UsageError for an option of one put that a recurring job does not have."""
+    for name in options:
+        if name in _NOT_RECURRING:
+            raise UsageError(f"a recurring job has no {name}: {_NOT_RECURRING[name]}")
 
 
 _OTHER_LIBRARIES: Final = {
@@ -214,11 +245,11 @@ _OTHER_LIBRARIES: Final = {
     "perform_async": "put(…)",
     "perform_in": "put_in(seconds, …)",
     "queue": "put(…)",
-    "s": "bind(…)",
+    "s": "call(…)",
     "schedule": "put_in(seconds, …), put_at(moment, …) or every(seconds).put(…)",
     "send": "put(…)",
     "send_with_options": "options(…).put(…)",
-    "signature": "bind(…)",
+    "signature": "call(…)",
     "submit": "put(…)",
 }
 """What callers of other libraries look for, and its name here."""
@@ -239,7 +270,7 @@ class AnyFunctionJob(Generic[P, C, R]):
         self.app = app
         self._function = function
         self.registered = entry
-        self._changes = changes
+        self.changes = changes
         self._plain: Any = self
         if entry.is_async:
             self._mark_as_coroutine_function()
@@ -252,8 +283,8 @@ class AnyFunctionJob(Generic[P, C, R]):
 
     def __reduce__(self) -> str | tuple[object, ...]:
         """Pickle by name, as plain functions are; with options for one put, by name and options. A copy is the same object."""
-        job = functools.partial(type(self).options, self._plain, **self._changes)
-        return (job, ()) if self._changes else self.__qualname__
+        job = functools.partial(type(self).options, self._plain, **self.changes)
+        return (job, ()) if self.changes else self.__qualname__
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> C:
         """Call the function in this process."""
@@ -268,13 +299,16 @@ class AnyFunctionJob(Generic[P, C, R]):
                 )
             if name not in PutChanges.__annotations__:
                 raise unknown("options", name, tuple(PutChanges.__annotations__))
-        other = type(self)(self.app, self._function, self.registered, {**self._changes, **changes})
+        other = type(self)(self.app, self._function, self.registered, {**self.changes, **changes})
         other._plain = self._plain
         return other
 
-    def bind(self, /, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
-        """Return a call for `put_many`, with its arguments checked now, by type checkers too. Raises UsageError."""
-        return Bound(self.registered, self.write(args, kwargs))
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
+        """Return a call for `put_many` and `schedule`, with its arguments checked now, by type checkers too. Raises UsageError."""
+        return Bound(self, args, kwargs)
+
+    bind = call
+    """`call`, under the name that older programs use."""
 
     def write(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Raw:
         """Return the data of a put. Raises UsageError naming an argument that does not fit."""
@@ -295,12 +329,12 @@ class AnyFunctionJob(Generic[P, C, R]):
 
     def put_options(self) -> tuple[str, dict[str, Any]]:
         """Return the queue and the options of one put."""
-        options: dict[str, Any] = {**self.registered.travelling, **self._changes}
+        options: dict[str, Any] = {**self.registered.travelling, **self.changes}
         return options.pop("queue", self.registered.queue), options
 
     @property
     def _keeps(self) -> bool:
-        return bool(self._changes.get("result_keep", self.registered.keep_ms))
+        return bool(self.changes.get("result_keep", self.registered.keep_ms))
 
     def _put(self, data: Raw) -> Any:
         """Put a job with these data. Returns the jid, or an awaitable of it."""
@@ -352,7 +386,7 @@ class FunctionJob(AnyFunctionJob[P, C, R]):
     def put_many(self, calls: Iterable[object]) -> list[Handle[R]]:
         """Put one job for each call, 512 at once: `put_many([(7,), (8, "de")])`. Returns their handles in order.
 
-        A call is a tuple of arguments, a mapping of named arguments, the result of `bind` (which type checkers understand),
+        A call is a tuple of arguments, a mapping of named arguments, the result of `call` (which type checkers understand),
         or otherwise the only argument. All are checked before the first is put. Raises UsageError. Core: verbs/put.lua.
         """
         return [Handle(self.app, jid, self.registered, self._keeps, True) for jid in self._put_many(calls)]

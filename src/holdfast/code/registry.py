@@ -5,19 +5,23 @@ This is the only state at module level: decorators fill the table as imports fil
 
 import inspect
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from holdfast.bounds import Retries
 from holdfast.code import soft_limit
 from holdfast.code.backoff import Backoff, code_backoff
 from holdfast.code.calendar import Calendar
-from holdfast.code.job_options import RESULT_KEEP, JobOptions, travelling
+from holdfast.code.job_options import RESULT_KEEP, JobOptions, PutChanges, travelling
 from holdfast.code.naming import klass_name
 from holdfast.code.signature import Arguments, ResultType
 from holdfast.code.unique import Unique, checked_unique, unique_key
+from holdfast.codecs import to_plain
 from holdfast.errors import UsageError
 from holdfast.settings import (
     MAX_DELAY,
@@ -34,6 +38,17 @@ RETRIED: Final = "_holdfast_retried"
 """The attribute of a function under which `@holdfast.retry` leaves the exceptions that it names."""
 
 
+class Declaration(NamedTuple):
+    """A recurring job that code declares: the module that does, the arguments of `every` with the interval or cron expression as `interval`,
+    the arguments of the function, and the options of its puts."""
+
+    module: str
+    timing: Mapping[str, object]
+    args: Sequence[object] = ()
+    kwargs: Mapping[str, object] = {}
+    changes: PutChanges = {}
+
+
 @dataclass(slots=True, eq=False)
 class Registered:
     """A function that is a job.
@@ -41,8 +56,8 @@ class Registered:
     `retries`: None if the option was not given; then the job fails at its first exception. `keep_ms`: how long the result
     is kept if the put has no `result_keep`. `travelling`: the options that each put sends. `soft_timeout`: seconds until
     PerformTimeout is raised in the function, None for never. `strict_results`: a result of another type than the declared
-    one fails the job. `unique`: which calls count as the same; at most one job of them exists at a time. `every`: the interval
-    or cron expression at which workers put it, with its options; empty for none.
+    one fails the job. `unique`: which calls count as the same; at most one job of them exists at a time. `declared`: its recurring
+    jobs that code declares, by jid.
     """
 
     name: str
@@ -55,7 +70,7 @@ class Registered:
     soft_timeout: float | None = None
     strict_results: bool = False
     unique: Unique = False
-    every: Mapping[str, object] = field(default_factory=dict[str, object])
+    declared: dict[str, Declaration] = field(default_factory=dict[str, Declaration])
     arguments: Arguments = field(init=False)
     result: ResultType = field(init=False)
     is_async: bool = field(init=False)
@@ -73,6 +88,18 @@ class Registered:
         self.arguments = Arguments(self.function, self.name.rpartition(".")[2])
         self.result = ResultType(self.function)
         self.is_async = inspect.iscoroutinefunction(self.function)
+
+    def declare(self, declaration: Declaration) -> None:
+        """Add a recurring job that code declares. Raises UsageError for a second one of its jid."""
+        jid = declaration.timing.get("jid")
+        if jid is None:
+            jid = recurring_jid(self.name, *self.arguments.by_name(declaration.args, declaration.kwargs))
+        before = self.declared.get(str(jid))
+        if before is not None:
+            raise UsageError(
+                f"{self.name} with these arguments is declared as a recurring job already, in {before.module}; give one of them jid="
+            )
+        self.declared[str(jid)] = declaration
 
 
 _functions: dict[str, Registered] = {}
@@ -97,12 +124,17 @@ def register(entry: Registered) -> None:
 def replacing(module: str) -> Generator[None]:
     """Forget the functions of a module while it is loaded again; those of before come back if that fails."""
     before = {name: entry for name, entry in _functions.items() if _is_global(entry.function, module)}
+    calls = [(entry, entry.declared) for entry in _functions.values()]
     for name in before:
         del _functions[name]
+    for entry, declared in calls:
+        entry.declared = {jid: one for jid, one in declared.items() if one.module != module}
     try:
         yield
     except BaseException:
         _functions.update(before)
+        for entry, declared in calls:
+            entry.declared = declared
         raise
 
 
@@ -147,15 +179,28 @@ def make_entry(function: Callable[..., object], options: JobOptions) -> Register
         soft_timeout=soft_limit.checked(options.get("soft_timeout"), options.get("timeout")),
         strict_results=check_switch("strict_results", options.get("strict_results", False)),
         unique=checked_unique(function, options.get("unique", False)),
-        every=_declared(function, options),
     )
+    timing = _declared(function, options)
+    if timing:
+        entry.declare(Declaration(function.__module__, timing))
     register(entry)
     return entry
 
 
-def declared() -> list[Registered]:
-    """Return the function jobs whose decorator has a schedule: an interval or a calendar."""
-    return [entry for entry in _functions.values() if entry.every]
+def declared() -> list[tuple[Registered, str, Declaration]]:
+    """Return the recurring jobs that code declares: the function, the jid, and the declaration of each."""
+    return [(entry, jid, one) for entry in _functions.values() for jid, one in entry.declared.items()]
+
+
+_LONGEST_NAME: Final = 140
+# The order of a set differs between processes; the jid of a recurring job must not.
+_same_everywhere: Final = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic").encode
+
+
+def recurring_jid(name: str, args: object, kwargs: object) -> str:
+    """Return the jid of a recurring job that has none of its own, of the stored name of its function and what `Arguments.by_name` returns."""
+    short = name.encode()[:_LONGEST_NAME].decode("utf-8", "ignore")
+    return f"{short}:{sha256(_same_everywhere([args, kwargs])).hexdigest()[:12]}"
 
 
 _OF_CALENDAR: Final = ("zone", "missed", "overlap", "jitter", "start", "end")

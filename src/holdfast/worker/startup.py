@@ -80,7 +80,7 @@ def import_modules(names: Iterable[str]) -> None:
 
 
 def put_declared(client: "Client") -> None:
-    """Put a recurring job for each function that declares one (`@app.job(every=…)`); one that exists is updated, and the time of its next job stays.
+    """Put the recurring jobs that code declares (`@app.job(every=…)`, `app.schedule`); one that exists is updated, and the time of its next job stays.
 
     A declaration that cannot be put is logged: the worker takes jobs all the same.
     """
@@ -88,11 +88,11 @@ def put_declared(client: "Client") -> None:
     from holdfast.client.function_jobs import FunctionJob
     from holdfast.code.registry import declared
 
-    for entry in declared():
-        options: dict[str, Any] = dict(entry.every)
-        job: FunctionJob[..., object, object] = FunctionJob(client, entry.function, entry, {})
+    for entry, jid, one in declared():
+        timing: dict[str, Any] = {**one.timing, "jid": jid}
+        job: FunctionJob[..., object, object] = FunctionJob(client, entry.function, entry, one.changes)
         try:
-            made = job.every(options.pop("interval"), **options).put()
+            made = job.every(timing.pop("interval"), **timing).put(*one.args, **one.kwargs)
         except HoldfastError as error:
             log.error("the recurring job of %s was not put: %s", entry.name, error)
         else:
