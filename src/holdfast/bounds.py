@@ -43,6 +43,8 @@ Count = Annotated[int, Meta(ge=0, le=10_000)]
 """Of a page."""
 Limit = Annotated[int, Meta(ge=1, le=1000)]
 """Of jobs or messages that one call takes."""
+Level = Annotated[int, Meta(ge=0, le=15)]
+"""What a worker understands, or a job needs of its worker: 1 since release 0.3, 0 before."""
 
 # Times and parts.
 
@@ -90,6 +92,7 @@ _LUA: Final = {
     "WHOLE": MAX_WHOLE,
     "LIMIT": limits(Limit)[1],
     "COUNT": limits(Count)[1],
+    "LEVELS": limits(Level)[1],
     "CENTURY": _CENTURY_MS,
     "MONTH": MAX_PAUSE_MS,
     "LEASE": limits(LeaseSeconds)[1] * 1000,

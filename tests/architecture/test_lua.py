@@ -110,6 +110,7 @@ ADMITTED_IN = {
     "opens": ["verbs.pop"],
     "room": ["verbs.pop"],
     "at_grant": ["nouns.lease.grant"],
+    "after_return": ["nouns.lease.grant"],
     "after_loss": ["nouns.lease.loss", "verbs.release"],
     "is_last_loss": ["nouns.lease.loss"],
     "at_arrival": ["nouns.job.placement", "verbs.put_new"],

@@ -88,8 +88,9 @@ def test_a_batch_of_puts_answers_each_job_for_itself():
 
 
 def test_a_pop_says_worker_limit_lease_and_a_mode_for_each_queue():
-    assert Pop("w", ("a", "b"), 5, ttl=1.5, mode=1).words() == ("w", 5, 1500, "a", 1, "b", 1)
-    assert Pop("w", ("a", "b"), mode=(2, 1)).words() == ("w", 1, 0, "a", 2, "b", 1)
+    assert Pop("w", ("a", "b"), 5, ttl=1.5, mode=1).words() == ("w", 5, 1500, "a", 5, "b", 5)
+    assert Pop("w", ("a", "b"), mode=(2, 1)).words() == ("w", 1, 0, "a", 6, "b", 5)
+    assert Pop("w", ("a",), mode=1, level=0).words() == ("w", 1, 0, "a", 1)
 
 
 def test_an_empty_pop_is_an_empty_list_that_knows_when_something_is_due():
@@ -102,7 +103,7 @@ def test_an_empty_pop_is_an_empty_list_that_knows_when_something_is_due():
 def test_completing_and_popping_says_how_many_queues_there_are():
     done = Done("j1", 42, b"", 1000, b"7")
     words = CompletePop("w", ("a", "b"), [done], limit=3, mode=1).words()
-    assert words == ("w", 3, 0, 2, "a", 1, "b", 1, "j1", 42, b"", 1000, b"7")
+    assert words == ("w", 3, 0, 2, "a", 5, "b", 5, "j1", 42, b"", 1000, b"7")
 
 
 def test_completing_and_popping_names_the_lost_and_forgives_the_repeated():

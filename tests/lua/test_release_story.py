@@ -1,14 +1,18 @@
 """Leases that are given back before their jobs have ended: what it costs, who is next, what is said."""
 
+from typing import Any
+
 import pytest
 
+from holdfast.client.explanation import explanation
 from holdfast.commands.admin import ConfigSet, SettingSet
 from holdfast.commands.failures import Unfail
 from holdfast.commands.jobs import JobGet, Move, SetPriority
 from holdfast.commands.leases import Complete, Heartbeat, Lease, Pop
-from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions, PutX
 from holdfast.commands.outcomes import Release, Retry
 from holdfast.commands.queues import QueueSet, ThrottleSet
+from holdfast.commands.views import Explain
 from holdfast.errors import LeaseLost
 from holdfast.models import JobFacts
 from native_door import Door, StoreMessage
@@ -261,3 +265,63 @@ def test_the_queue_s_own_bound_on_losses_holds_for_a_class_job(core, door: Door)
     assert failed.failure.message == (
         'Job lost its lease 1 times in queue "q": process died with exit status 3 (worker w, attempt 1)'
     )
+
+
+def needing(jid: str, **more: Any) -> PutWithOptions:
+    return PutWithOptions("q", JobWithOptions("k", b"{}", jid, ExtraOptions(needs=1, **more)))
+
+
+OLDER, NEWER = 0, 4
+
+
+def test_a_job_that_needs_a_newer_worker_waits_for_one_at_no_cost(core, clock, door: Door):
+    core(needing("j"))
+    door.put("q", "plain")
+    clock.advance(seconds=1)
+    assert [job.jid for job in door.pop("old", "q", n=5, mode=OLDER)] == ["plain"]
+    job = door.job("j")
+    assert job is not None
+    assert (job.state, job.attempts, job.due_ms) == ("scheduled", 0, clock.now_ms + 1000)
+    assert (job.history[-1].what, job.history[-1].reason) == (
+        "unknown", "worker old has level 0, and the job needs level 1",
+    )  # fmt: skip
+    check = next(one for one in explanation(core(Explain("j"))).checks if one.check == "unknown")
+    assert check.text == (
+        "It needs a worker of a newer release of holdfast: worker old has level 0, and the job needs level 1 (0 ms ago)."
+    )
+    clock.advance(seconds=1)
+    [job] = door.pop("new", "q", n=5, mode=NEWER)
+    assert (job.jid, job.attempt) == ("j", 1)
+
+
+def test_the_pauses_of_a_job_that_needs_a_newer_worker_grow_and_it_never_fails(core, clock, door: Door):
+    core(needing("j"))
+    pauses: list[int] = []
+    for _ in range(9):
+        assert door.pop("old", "q", n=5) == []
+        job = door.job("j")
+        assert job is not None
+        pauses.append(job.due_ms - clock.now_ms)
+        clock.advance(days=1)
+    assert pauses == [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000, 60000]
+    assert [job.jid for job in door.pop("new", "q", mode=NEWER)] == ["j"]
+
+
+def test_a_lost_job_is_left_to_a_worker_that_understands_it_and_gives_its_slots_back(core, clock, door: Door):
+    core(needing("j", throttles=["t"]))
+    core(ThrottleSet("t", 1))
+    assert len(door.pop("new", "q", mode=NEWER, lease=1000)) == 1
+    clock.advance(seconds=1)
+    assert door.pop("old", "q") == []
+    clock.advance(seconds=60)
+    assert door.pop("old", "q") == []
+    core(PutWithOptions("q", JobWithOptions("k", b"{}", "other", ExtraOptions(throttles=["t"]))))
+    assert [job.jid for job in door.pop("old", "q", n=5)] == ["other"]
+    assert door.state("j") == "scheduled"
+
+
+def test_levels_that_are_none_are_refused(core, door: Door):
+    with pytest.raises(StoreMessage, match="mode is"):
+        door.pop("w", "q", mode=64)
+    with pytest.raises(StoreMessage, match="needs"):
+        door("put_x", "", 0, "new", "q", 0, 0, 0, "j", "k", "{}", 1, "needs", 16)

@@ -177,6 +177,11 @@ def _unknown(facts: Facts) -> Check | None:
     now = facts["now"]
     shown = {"first": first, "count": count, "when": when, "worker": worker, "error": error}
     shown["unknown_for"] = window
+    if not window:
+        text = (
+            f"It needs a worker of a newer release of holdfast: {shown_line(error)} ({span(now - when)} ago)."
+        )
+        return Check("unknown", "blocks", text, shown, "pip install --upgrade holdfast-jobs")
     text = (
         f"Worker {worker} tried it {span(now - when)} ago, but does not have its code: {shown_line(error)}."
     )

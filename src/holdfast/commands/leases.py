@@ -9,10 +9,11 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
-from holdfast.bounds import Count, LeaseSeconds, Limit, Milliseconds, Name, Names, OptionalName, Whole
+from holdfast.bounds import Count, LeaseSeconds, Level, Limit, Milliseconds, Name, Names, OptionalName, Whole
 from holdfast.commands.base import CommandBase, Reply, Word, milliseconds, raise_refusal, refusal_of
 from holdfast.errors import LeaseLost, Refused
 from holdfast.models import JobFacts, text
+from holdfast.models.layout import LEVEL
 
 WILL_NOT_WAIT = 0
 WILL_WAIT = 1
@@ -62,10 +63,11 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     jobs: Popped
 
 
-def _queue_words(queues: Sequence[str], mode: int | Sequence[int]) -> list[Word]:
+def _queue_words(queues: Sequence[str], mode: int | Sequence[int], level: int) -> list[Word]:
+    more = 4 * level
     if isinstance(mode, int):
-        return [word for queue in queues for word in (queue, mode)]
-    return [word for pair in zip(queues, mode, strict=True) for word in pair]
+        return [word for queue in queues for word in (queue, mode + more)]
+    return [word for queue, one in zip(queues, mode, strict=True) for word in (queue, one + more)]
 
 
 def _popped(reply: Sequence[Reply], at: int, worker: str) -> Popped:
@@ -99,7 +101,8 @@ class Pop(CommandBase, frozen=True, gc=False):
 
     `queues` are tried in order, each by priority and then oldest first. `ttl` is the length of the lease in seconds,
     None for the heartbeat setting of the queue. `mode`, one for all or one for each queue: whether the caller is going
-    to wait for a wake-up (WILL_NOT_WAIT, WILL_WAIT, WOKEN, FOUND). Core: verbs/pop.lua.
+    to wait for a wake-up (WILL_NOT_WAIT, WILL_WAIT, WOKEN, FOUND). Jobs that need a higher `level` are left to other workers.
+    Core: verbs/pop.lua.
     """
 
     verb: ClassVar[str] = "pop"
@@ -110,13 +113,19 @@ class Pop(CommandBase, frozen=True, gc=False):
     limit: Limit = 1
     ttl: LeaseSeconds | None = None
     mode: int | Sequence[int] = WILL_NOT_WAIT
+    level: Level = LEVEL
 
     @property
     def repeat_advice(self) -> str:
         return "popping again is safe: jobs of a lost reply are handed out again when their leases end"
 
     def words(self) -> Sequence[Word]:
-        return (self.worker, self.limit, milliseconds(self.ttl), *_queue_words(self.queues, self.mode))
+        return (
+            self.worker,
+            self.limit,
+            milliseconds(self.ttl),
+            *_queue_words(self.queues, self.mode, self.level),
+        )
 
     def read(self, reply: Reply) -> Popped:
         return _popped(reply, 0, self.worker)
@@ -173,6 +182,7 @@ class CompletePop(CommandBase, frozen=True, gc=False):
     limit: Limit = 1
     ttl: LeaseSeconds | None = None
     mode: int | Sequence[int] = WILL_NOT_WAIT
+    level: Level = LEVEL
 
     def words(self) -> Sequence[Word]:
         return (
@@ -180,7 +190,7 @@ class CompletePop(CommandBase, frozen=True, gc=False):
             self.limit,
             milliseconds(self.ttl) if self.ttl else 0,
             len(self.queues),
-            *_queue_words(self.queues, self.mode),
+            *_queue_words(self.queues, self.mode, self.level),
             *_done_words(self.jobs),
         )
 

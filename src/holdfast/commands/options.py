@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from holdfast.bounds import (
+    Level,
     Losses,
     Milliseconds,
     Name,
@@ -44,6 +45,7 @@ class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
     `unique_key`: a key of the klass, with which at most one job exists at a time; `unique_for` its `end` (""), its `start`, or that many
     milliseconds. `on_conflict`: what becomes of a put that meets one: `keep` ("") that one, `raise`, `replace` it or `cancel` it.
     `debounce_max_ms`: a job that is replaced again and again starts at most that long after its first put.
+    `needs`: the least level of a worker that may run the job (1: release 0.3); others requeue it at no cost.
     """
 
     tags: TagNames | None = None
@@ -58,6 +60,7 @@ class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
     unique_for: str = ""
     on_conflict: str = ""
     debounce_max_ms: Milliseconds = 0
+    needs: Level = 0
 
     def words(self) -> list[Word]:
         """The number of options, then (option, value) pairs."""

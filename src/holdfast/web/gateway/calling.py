@@ -279,7 +279,9 @@ class Caller:
         if settled.jobs or not take.limit:
             return settled
         jobs = await waiters.pop(
-            Pop(take.worker, take.queues, take.limit, take.ttl), seconds, cast("Any", client.run)
+            Pop(take.worker, take.queues, take.limit, take.ttl, level=take.level),
+            seconds,
+            cast("Any", client.run),
         )
         return Settlement(settled.lost, jobs)
 

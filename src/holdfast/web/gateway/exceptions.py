@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Raw
 
-from holdfast.bounds import Name
+from holdfast.bounds import Level, Name
 from holdfast.client.config import set_command, unset_command
 from holdfast.commands import Command
 from holdfast.commands.dependencies import FollowUp
@@ -135,6 +135,8 @@ _RECURRING: Final[Mapping[str, FieldPart]] = {
     "calendar": constant(None),
     "plan": constant(()),
 }
+_LEVEL: Final = {"level": same(GatewayField("level", Level, 0))}
+"""Programs behind the gateway understand what release 0.2 did, unless they state otherwise."""
 SPECIAL: Final[Mapping[str, Mapping[str, FieldPart]]] = {
     "act": {
         "jobs": FieldPart((_list_field("jobs", tuple[Name, str], MAX_CHANGED),), _changes),
@@ -148,6 +150,8 @@ SPECIAL: Final[Mapping[str, Mapping[str, FieldPart]]] = {
     },
     "info": {"mode": constant(""), "clock_ms": constant(0)},
     "list": {"set": same(GatewayField("set", Literal[tuple(sorted(SETS))]))},
+    "pop": _LEVEL,
+    "complete_pop": _LEVEL,
     "priorities_set": {"rules": FieldPart((GatewayField("rules", list[Raw]),), _rules)},
     "put": _PUT,
     "recur": _RECURRING,

@@ -281,4 +281,5 @@ _OF_OPTIONS: Final[Mapping[str, FieldPart]] = {
     "jid": JID,
     "backoff": FieldPart((GatewayField("backoff", Backoff | None, None),), _backoff),
     "keep_ms": FieldPart((GatewayField("result_keep", Seconds | None, None),), _result_keep),
+    "needs": constant(0),
 }

@@ -10,7 +10,8 @@ local M = {}
 local MOST_KNOWN = 4000
 local LONGEST_NAME, HIGHEST, WHOLE, CENTURY = bounds.NAME, bounds.PRIORITY, bounds.WHOLE, bounds.CENTURY
 local LONGEST_BODY, LONGEST_SEEN = 67108864, 200 -- bytes
-local MODES = { ["0"] = true, ["1"] = true, ["2"] = true, ["3"] = true }
+-- How a caller will wait, and 4 times the level of what it understands.
+local HIGHEST_MODE = 4 * bounds.LEVELS + 3
 
 function M.bad(what) refuse.call("BAD_ARGUMENT", what) end
 
@@ -125,7 +126,10 @@ end
 function M.queues(args, first, last)
   for i = first, last, 2 do
     M.word(args, i, "queue")
-    if not MODES[args[i + 1]] then M.bad("mode is 0 (will not wait), 1 (will wait), 2 (woken) or 3 (found)") end
+    local mode = whole[args[i + 1]] or number_of(args[i + 1])
+    if not mode or mode < 0 or mode > HIGHEST_MODE then
+      M.bad("mode is 0 (will not wait), 1 (will wait), 2 (woken) or 3 (found), and 4 more for each level")
+    end
   end
   return last
 end

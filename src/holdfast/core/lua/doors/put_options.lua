@@ -86,6 +86,8 @@ local function read(args, first, count)
       opts.calendar[option] = checks.text(args, i + 1, option, CALENDAR[option])
     elseif option == "trace" then
       opts.trace = trace(args[i + 1])
+    elseif option == "needs" then
+      opts.needs = checks.number(args, i + 1, option, 1, bounds.LEVELS)
     elseif LEAST[option] then
       opts[option] = checks.number(args, i + 1, option, LEAST[option], bounds.CENTURY)
     else

@@ -78,7 +78,7 @@ local function about_its_attempts(ctx, queue, jid, r, lines, reply)
   end
   local seen = unknown.read(ctx, jid, r)
   if seen and seen[3] == r.attempts and r.state ~= state.RUNNING then
-    seen[7] = settings.number(ctx, settings.UNKNOWN_FOR) * 1000
+    seen[7] = seen[7] and 0 or settings.number(ctx, settings.UNKNOWN_FOR) * 1000
     add(reply, "unknown", seen)
   end
 end

@@ -16,6 +16,7 @@ local M = {}
 
 -- How the caller will wait; FOUND: it asked the index which queues to pop from.
 M.WILL_WAIT, M.WOKEN, M.FOUND = 1, 2, 3
+M.LEVEL = 4 -- what a caller adds to that for each level of what it understands
 local DUE_SOON_MS = 5000 -- ms: what is due later is found by an idle worker's next look
 local PIECE = 512 -- jobs granted at once
 local SPARE = 16 -- jobs looked at beyond those wanted
@@ -77,7 +78,7 @@ local function from_queue(ctx, queue, grant, want, mode)
   local length = grant.lease
   if length == 0 then length = heartbeat == queues.NEVER and root.heartbeat(ctx) or heartbeat end
   grant.ends, grant.length, grant.limited = now + length, length, flags > 0 and queues.is_limited(flags)
-  grant.least, grant.throttled, grant.cut = grant.ends, 0, false
+  grant.least, grant.later, grant.throttled, grant.cut = grant.ends, queues.NEVER, 0, false
   local reached, free = due <= now and grant.upkeep >= 1, true
   if reached and want > 0 then got = grants.lost(ctx, queue, grant, want) end
   if got < want then
@@ -92,9 +93,13 @@ local function from_queue(ctx, queue, grant, want, mode)
   local unseen = got < want and (grant.cut or grant.spent >= grant.max_spent) -- the next call looks on
   if reached or unseen then
     due = due_time.note(ctx, queue, free, unseen, flags, limit, heartbeat)
-  elseif got > 0 and grant.least < due then
-    due = grant.least
-    queues.set_due(ctx, queue, due, flags, limit, heartbeat)
+  else
+    local least = got > 0 and grant.least or queues.NEVER
+    if grant.later < least then least = grant.later end
+    if least < due then
+      due = least
+      queues.set_due(ctx, queue, due, flags, limit, heartbeat)
+    end
   end
   if ctx.index and mode == M.FOUND then
     if not left_out then ctx.index.settle(ctx, queue, got < want and not unseen, due) end
@@ -133,6 +138,7 @@ function M.run(ctx, grant, want, args, first, last)
   grant.upkeep, grant.granted = ctx.bounds.upkeep, root.granted(ctx)
   for i = first, last, 2 do
     local queue, mode = keys.of_queue(ctx, args[i]), tonumber(args[i + 1])
+    if mode > M.FOUND then grant.level, mode = floor(mode / M.LEVEL), mode % M.LEVEL end
     if mode == M.FOUND and got >= want then break end
     local granted, due = from_queue(ctx, queue, grant, want - got, mode)
     got = got + granted

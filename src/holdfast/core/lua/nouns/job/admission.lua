@@ -4,7 +4,9 @@
 --
 -- * `opens`, `open`: a queue hands out jobs: its pause. Asked by `verbs.pop`.
 -- * `room`: how many of them: its limit. Asked by `verbs.pop`.
--- * `at_grant`: this job starts: its deadline, its throttles. Asked by `nouns.lease.grant`.
+-- * `at_grant`: this job starts: its deadline, what its worker has to understand, its throttles. Asked by
+--   `nouns.lease.grant`.
+-- * `after_return`: the same of a job whose lease was lost, which has its slots and cannot come too late.
 -- * `after_loss`, `is_last_loss`: it starts again after its lease was lost: its budget. Asked by `nouns.lease.loss` and
 --   `verbs.release`.
 -- * `at_arrival`: it is ready as soon as it is put or moved: its parents, its delay, its throttles. Asked by
@@ -24,12 +26,15 @@ local dependency = require("nouns.dependency.dependency")
 local expiry = require("nouns.lease.expiry")
 local pauses = require("nouns.queue.pause")
 local queue_bounds = require("nouns.queue.queue_bounds")
+local options = require("nouns.job.options")
 local queues = require("nouns.queue.queue")
+local unknown = require("nouns.failure.unknown")
 local state = require("nouns.job.state")
 local M = {}
 
-local EXPIRING = record.FLAG.EXPIRING
+local EXPIRING, OPTIONS = record.FLAG.EXPIRING, record.FLAG.OPTIONS
 local EXPIRED_WEIGHT = 2 -- a job that came too late takes twice as long as one that is granted
+local NEWER_WEIGHT = 3 -- so does one that its worker does not understand
 local has = record.has
 local NONE = {}
 
@@ -64,7 +69,19 @@ function M.at_grant(ctx, queue, jid, r, grant)
     expiry.fail(ctx, queue, jid, r)
     return state.FAILED
   end
+  if M.after_return(ctx, jid, r, grant) then return state.SCHEDULED end
   if ctx.throttles.take(ctx, queue, jid, r, grant) then return state.THROTTLED end
+end
+
+-- Why a job whose lease was lost does not start again now: it waits for a worker of a newer release.
+function M.after_return(ctx, jid, r, grant)
+  if not has(r.flags, OPTIONS) then return nil end
+  local needs = options.of(ctx, jid, r).needs
+  if not needs or needs <= grant.level then return nil end
+  grant.spent = grant.spent + NEWER_WEIGHT
+  local due = unknown.hold_back(ctx, jid, r, grant.worker, needs, grant.level)
+  if due < grant.later then grant.later = due end
+  return state.SCHEDULED
 end
 
 -- A lost attempt is paid for: `what` is its line in the history, CRASHED or LOST, `cause` what is known of a crash.

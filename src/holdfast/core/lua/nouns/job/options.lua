@@ -3,7 +3,8 @@
 -- Packed in extra field `o` (flag OPTIONS), each absent unless given: backoff
 -- {kind, first, most, jitter}, expires (do not start after, ms), limit (of a run, ms),
 -- keep (of the result, ms), losses (how many a job with budgets of its own may have, if not
--- the default), trace (of the program that put it, as that wrote it).
+-- the default), trace (of the program that put it, as that wrote it), needs (the least level of a worker that may
+-- run it).
 local record = require("base.record")
 local extra = require("nouns.job.extra")
 local M = {}
@@ -14,14 +15,16 @@ M.LOSSES = 3 -- the default
 local NONE = {}
 local TO_SETTLE = 5000 -- ms in which a worker can report that a run took too long, before its lease ends
 -- Those that stay with the job until a put gives another, and those that belong to one put.
-local KEPT, ONCE = { "backoff", "limit", "keep" }, { "expires", "trace" }
-local VALUES = { "trace", "expires", "limit", "keep", "losses" } -- one word each
+local KEPT, ONCE = { "backoff", "limit", "keep", "needs" }, { "expires", "trace" }
+local VALUES = { "trace", "expires", "limit", "keep", "losses", "needs" } -- one word each
 
--- The options of a job, as a table.
+-- The options of a job, as a table, which is read once for each record.
 function M.of(ctx, jid, r)
   if not record.has(r.flags, OPTIONS) then return NONE end
+  if r.options then return r.options end
   local packed = extra.get(ctx, jid, r, "o")
-  return packed and mp_unpack(packed) or NONE
+  r.options = packed and mp_unpack(packed) or NONE
+  return r.options
 end
 
 -- Options as (option, value) pairs, in the words of a put; a job's `expires` is a moment.
@@ -63,6 +66,7 @@ function M.set(ctx, jid, r, opts, losses)
   if not record.has(r.flags, OPTIONS) and not own and not is_any(opts) then return end
   local was = M.of(ctx, jid, r)
   if losses == nil then losses, own = was.losses, was.losses end
+  r.options = nil
   r.flags = record.without(r.flags, EXPIRING)
   if opts.expires then r.flags = r.flags + EXPIRING end
   local found = {

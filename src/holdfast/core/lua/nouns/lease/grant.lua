@@ -10,11 +10,12 @@ local M = {}
 local PIECE = 512 -- jobs granted at once
 
 -- The grant under way, which a pop fills in: `worker` gets jobs for `lease` ms (0: the length of
--- the queue), and their rows are appended to `out` by `row` (nil: as native clients get them).
+-- the queue), and their rows are appended to `out` by `row` (nil: as native clients get them). It understands what is
+-- of its `level`.
 --
--- ends and length (ms) of the leases, and the earliest end, `least`; `limited`: the queue has a
--- limit, of which `room` slots are free; `straight`: its plain jobs start without a question (see
--- `admission.room`); `granted`: tokens are above that of any deleted job;
+-- ends and length (ms) of the leases, and the earliest end, `least`; `later`: when the first job is due that has
+-- to wait for another worker; `limited`: the queue has a limit, of which `room` slots are free; `straight`: its plain
+-- jobs start without a question (see `admission.room`); `granted`: tokens are above that of any deleted job;
 -- `odd`: some token is not the time of the grant, which a replay has to know. What the call has
 -- done: `spent`, jobs that take longer than others, up to `max_spent`; `upkeep`, what it may
 -- still do; `throttled`, jobs that were held back; `cut`: there may be more behind the last one.
@@ -22,7 +23,8 @@ local PIECE = 512 -- jobs granted at once
 -- All fields are named at once: a table that grows is made twice.
 function M.new(worker, lease_length, out, row)
   return {
-    worker = worker, lease = lease_length, out = out, row = row, ends = 0, length = 0, least = 0, limited = false,
+    worker = worker, lease = lease_length, out = out, row = row, level = 0, ends = 0,
+    length = 0, least = 0, later = 0, limited = false,
     straight = false, room = 0, granted = 0, odd = false, spent = 0, max_spent = 0, upkeep = 0, throttled = 0,
     cut = false,
   }
@@ -106,20 +108,23 @@ function M.lost(ctx, queue, grant, want)
   local jids, records, lapsed, seen = loss.collect(ctx, queue, want, grant.upkeep)
   grant.upkeep = grant.upkeep - seen
   local n = 0
+  local got = 0
   for i = 1, #jids do
-    ctx.throttles.keep(records[i], grant)
-    local new, since, ends = attempt.begin(ctx, grant, jids[i], records[i], records[i].ended)
-    n = n + 1
-    sets[2 * n - 1], sets[2 * n] = ctx.keys.job .. jids[i], new
-    leases[2 * n - 1], leases[2 * n] = ends, jids[i]
-    waits[n] = ctx.now - ctx.record.lost_since(since, lapsed[i])
+    if not admission.after_return(ctx, jids[i], records[i], grant) then
+      ctx.throttles.keep(records[i], grant)
+      local new, since, ends = attempt.begin(ctx, grant, jids[i], records[i], records[i].ended)
+      n, got = n + 1, got + 1
+      sets[2 * n - 1], sets[2 * n] = ctx.keys.job .. jids[i], new
+      leases[2 * n - 1], leases[2 * n] = ends, jids[i]
+      waits[n] = ctx.now - ctx.record.lost_since(since, lapsed[i])
+    end
     if n == PIECE then
       flush(ctx, queue, n)
       n = 0
     end
   end
   flush(ctx, queue, n)
-  return #jids
+  return got
 end
 
 return M
