@@ -83,6 +83,16 @@ def test_a_function_job_follows_a_calendar(do):
     assert do(lambda: do.client.recurring[made.jid]).next == found.next
 
 
+def test_a_recurring_job_of_a_unique_function_has_the_key_of_its_calls(do):
+    job = do.client.job(queue="q", unique=True, debounce=5)(report)
+    mine = do(lambda: job.put("tax"))
+    made = do(lambda: job.every(60, overlap="queue").put("tax"))
+    assert do(lambda: do.client.queues["q"].pop()) is None
+    found = do(lambda: do.client.recurring[made.jid])
+    assert (found.count, found.facts.overlap) == (0, "queue")
+    assert do(lambda: do.client.job(mine.jid)).state == "scheduled"
+
+
 def test_jitter_is_the_same_for_one_moment_whoever_computes_it():
     calendar = Calendar("0 * * * *", jitter=600).checked()
     one, other = (calendar.plan("r", 1_800_000_000 + later) for later in (0, 7200))
@@ -106,7 +116,10 @@ def test_jitter_is_the_same_for_one_moment_whoever_computes_it():
         ({"cron": "* * * * *", "zone": "Europe/Berln"}, "did you mean 'Europe/Berlin'"),
         ({"cron": "* * * * *", "jitter": 60}, "less than the 60 s"),
         ({"cron": "* * * * *", "missed": "never"}, "'once', 'skip', 'all' or a number"),
-        ({"cron": "* * * * *", "overlap": "wait"}, "'allow' or 'skip'"),
+        ({"cron": "* * * * *", "overlap": "wait"}, "'allow', 'skip' or 'queue'"),
+        ({"interval": 5, "overlap": "wait"}, "'allow', 'skip' or 'queue'"),
+        ({"interval": 5, "unique_for": 5}, "unique_for needs a unique_key"),
+        ({"interval": 5, "on_conflict": "raise"}, "no option"),
         ({"cron": "* * * * *", "start": 2_000_000_000, "end": 1_900_000_000}, "end must be later"),
         ({"cron": "* * * * *", "interval": 5}, "interval cannot be given"),
         ({"interval": 5, "zone": "UTC"}, "zone needs cron"),

@@ -1,5 +1,7 @@
 """The options of a put are one table: what it has, every door has."""
 
+from typing import Any
+
 import click
 import msgspec
 import pytest
@@ -60,11 +62,12 @@ def test_a_kept_option_comes_back_under_its_name(name: str, client: Client) -> N
     "name", [name for name, option in OPTIONS.items() if option.recurring and name != "jid"]
 )
 def test_a_recurring_job_takes_it_and_refuses_a_wrong_value(name: str, client: Client) -> None:
-    good = {"tags": ["a"], "throttles": ["a"]}.get(name, 5)
-    client.queues["q"].recur("k", {}, 60, jid="r", **{name: good})
+    given = {"tags": ["a"], "throttles": ["a"], "unique_key": "a"}.get(name, 5)
+    good: dict[str, Any] = {name: given, **({"unique_key": "a"} if name == "unique_for" else {})}
+    client.queues["q"].recur("k", {}, 60, jid="r", **good)
     assert client.recurring["r"]
     with pytest.raises(UsageError, match=name):
-        client.queues["q"].recur("k", {}, 60, jid="r", **{name: object()})  # type: ignore[arg-type]
+        client.queues["q"].recur("k", {}, 60, jid="r", **{**good, name: object()})
 
 
 def test_a_result_of_recurring_jobs_need_not_be_kept(client: Client) -> None:

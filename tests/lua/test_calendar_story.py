@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions
 from holdfast.commands.recurring import (
     CalendarFacts,
     Recur,
@@ -11,10 +12,11 @@ from holdfast.commands.recurring import (
     RecurExtend,
     RecurGet,
     RecurPause,
+    RecurRun,
     RecurUnplanned,
     RecurUpdate,
 )
-from holdfast.errors import WrongState
+from holdfast.errors import NotUnique, WrongState
 from native_door import Door, StoreMessage
 
 pytestmark = pytest.mark.each
@@ -125,6 +127,80 @@ def test_no_two_jobs_of_a_template_overlap_where_they_must_not(core, door: Door,
     clock.advance(seconds=3600)
     assert len(door.pop("w", "q")) == 1
     assert template(core).calendar.left_out == 1
+
+
+def test_of_a_template_that_queues_one_job_waits_behind_the_one_that_runs(core, door: Door, clock):
+    core(recur(hourly(clock.now_ms, 9), overlap="queue"))
+    clock.advance(seconds=3600)
+    [job] = door.pop("w", "q", lease=86_400_000)
+    for _ in range(3):
+        clock.advance(seconds=3600)
+        assert door.pop("w", "q") == []
+    assert (door.job("r-2").state, door.job("r-2").scheduled_for_ms) == ("depends", clock.now_ms - 2 * HOUR)
+    assert (template(core).count, template(core).left_out) == (2, 2)
+    door("fail", "w", "G", "", job.jid, job.token, "")
+    [second] = door.pop("w", "q", lease=86_400_000)
+    assert second.jid == "r-2"
+    clock.advance(seconds=3600)
+    assert door.pop("w", "q") == []
+    assert door.job("r-3").state == "depends"
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue"])
+def test_jobs_of_an_interval_do_not_overlap_either(core, door: Door, clock, overlap: str):
+    core(Recur("q", "k", HOUR, jid="r", overlap=overlap))
+    [job] = door.pop("w", "q", lease=86_400_000)
+    clock.advance(seconds=5 * 3600)
+    assert door.pop("w", "q", n=9) == []
+    assert (template(core).overlap, template(core).left_out) == (overlap, 5 if overlap == "skip" else 4)
+    door("complete", "w", job.jid, job.token, "", 0, "")
+    clock.advance(seconds=3600)
+    assert [one.jid for one in door.pop("w", "q", n=9)] == ["r-2"]
+    core(Recur("q", "k", HOUR, jid="r"))
+    assert template(core).overlap == "allow"
+
+
+def test_a_run_that_an_operator_wants_overlaps_and_does_not_hide_the_one_before(core, door: Door, clock):
+    core(recur(hourly(clock.now_ms, 9), overlap="skip"))
+    clock.advance(seconds=3600)
+    [first] = door.pop("w", "q", lease=86_400_000)
+    assert core(RecurRun("r")) == "r-2"
+    [second] = door.pop("w", "q", lease=86_400_000)
+    door("complete", "w", second.jid, second.token, "", 0, "")
+    clock.advance(seconds=3600)
+    assert door.pop("w", "q") == []
+    door("complete", "w", first.jid, first.token, "", 0, "")
+    assert core(RecurRun("r")) == "r-3"
+    clock.advance(seconds=3600)
+    assert [one.jid for one in door.pop("w", "q", n=9)] == ["r-3"]
+
+
+def keyed(key: str = "a", unique_for: str = "") -> Recur:
+    return Recur("q", "k", HOUR, jid="r", options=ExtraOptions(unique_key=key, unique_for=unique_for))
+
+
+def test_an_occurrence_that_meets_its_unique_key_gets_no_job_and_is_counted(core, door: Door, clock):
+    put = JobWithOptions("k", b"{}", "mine", ExtraOptions(unique_key="a"))
+    core(PutWithOptions("q", put))
+    core(keyed())
+    [mine] = door.pop("w", "q", n=9, lease=86_400_000)
+    assert (mine.jid, template(core).count, template(core).left_out) == ("mine", 0, 1)
+    with pytest.raises(NotUnique, match="mine"):
+        core(RecurRun("r"))
+    door("complete", "w", mine.jid, mine.token, "", 0, "")
+    clock.advance(seconds=3600)
+    [job] = door.pop("w", "q", n=9)
+    assert (job.jid, template(core).options["unique_key"]) == ("r-1", "a")
+    other = JobWithOptions("k", b"{}", "other", ExtraOptions(unique_key="a"))
+    assert core(PutWithOptions("q", other)) == "r-1"
+
+
+def test_a_key_that_is_held_until_the_start_lets_one_more_wait(core, door: Door, clock):
+    core(keyed(unique_for="start"))
+    assert [one.jid for one in door.pop("w", "q", n=9, lease=86_400_000)] == ["r-1"]
+    clock.advance(seconds=3600)
+    assert [one.jid for one in door.pop("w", "q", n=9, lease=86_400_000)] == ["r-2"]
+    assert template(core).left_out == 0
 
 
 def test_a_template_that_was_resumed_leaves_out_what_it_missed(core, door: Door, clock):

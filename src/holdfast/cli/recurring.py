@@ -182,8 +182,8 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
 )
 @click.option(
     "--overlap",
-    type=click.Choice(["allow", "skip"]),
-    help="Whether a moment of --cron gets a job while the last one has not ended [default: allow].",
+    type=click.Choice(["allow", "skip", "queue"]),
+    help="What happens while the last job has not ended: allow another one, skip it, or queue one behind it [default: allow].",
 )
 @click.option(
     "--jitter",
@@ -248,13 +248,15 @@ def add(
 def _backlog(found: RecurringFacts) -> dict[str, object]:
     """Return what becomes of missed moments, and what else a calendar has."""
     own = found.calendar
-    if own is None:
-        return {"backlog": found.backlog or "all missed jobs are put"}
+    facts: dict[str, object] = {"backlog": found.backlog or "all missed jobs are put"}
+    if own is not None:
+        facts = {"if missed": own.missed, "jitter": duration(own.jitter_ms / 1000) if own.jitter_ms else ""}
     return {
-        "if missed": own.missed,
-        "overlap": own.overlap,
-        "jitter": duration(own.jitter_ms / 1000) if own.jitter_ms else "",
-        "without a job": counted(own.left_out, "moment") if own.left_out else "",
+        **facts,
+        "overlap": found.overlap if own or found.overlap != "allow" else "",
+        "unique key": found.options.get("unique_key", ""),
+        "unique for": found.options.get("unique_for", ""),
+        "without a job": counted(found.left_out, "occurrence") if found.left_out else "",
     }
 
 

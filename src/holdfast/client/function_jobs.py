@@ -93,7 +93,7 @@ class Timing(msgspec.Struct, frozen=True):
     calendar: Mapping[str, object]
 
     def __post_init__(self) -> None:
-        given = [name for name, value in self.calendar.items() if value is not None]
+        given = [name for name, value in self.calendar.items() if value is not None and name != "overlap"]
         if isinstance(self.interval, str):
             if self.starting is not None or self.backlog is not None:
                 raise UsageError("a cron expression takes start= and missed=, no starting= and backlog=")
@@ -117,6 +117,7 @@ class Timing(msgspec.Struct, frozen=True):
             "interval": interval,
             "backlog": DEFAULT_BACKLOG if self.backlog is None else self.backlog,
             "keeps_time": True,
+            "overlap": self.calendar.get("overlap"),
         }
 
 
@@ -175,6 +176,10 @@ class _Every(Generic[P]):
         job, data = self._job, self._job.write(args, kwargs)
         queue, options = job.put_options()
         check_recurring(options)
+        for name in ("on_conflict", "debounce_max"):
+            options.pop(name, None)  # an occurrence that meets its key is left out
+        if job.registered.unique:
+            options.setdefault("unique_key", job.registered.key_of(bytes(data)))
         delay = options.pop("delay", 0.0)
         if not isinstance(self._timing.interval, str):
             options["offset"] = delay

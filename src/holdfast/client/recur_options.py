@@ -42,12 +42,13 @@ class CalendarOptions(TypedDict, total=False):
     """Options of a recurring job that follows a cron expression, in the time zone `zone` (a name such as `Europe/Berlin`; default UTC).
 
     `missed`: which of the moments that no worker was there for get a job: "once" (the last one, the default), "skip", "all", or how many.
-    `overlap="skip"` leaves a moment out while the last job has not ended. `jitter`: seconds by which a job may be put later. `start` and `end`: datetimes
+    `overlap="skip"` leaves a moment out while the last job has not ended, `overlap="queue"` puts one that waits for its end; both work with an
+    interval too. `jitter`: seconds by which a job may be put later. `start` and `end`: datetimes
     with a zone, or epoch seconds, between which the moments lie."""
 
     zone: str | None
     missed: Literal["once", "skip", "all"] | int | None
-    overlap: Literal["allow", "skip"] | None
+    overlap: Literal["allow", "skip", "queue"] | None
     jitter: Duration | None
     start: datetime | float | None
     end: datetime | float | None
@@ -78,6 +79,7 @@ class Changes(TypedDict, total=False):
 
 
 _CALENDAR: Final = ("cron", *CalendarOptions.__annotations__)
+_OVERLAPS: Final = ("allow", "skip", "queue")
 _OWN: Final = ("interval", "offset", "backlog", "keeps_time", *_CALENDAR)
 _OPTIONS: Final = (*_OWN, *(name for name, option in OPTIONS.items() if option.recurring))
 _OF_PUTS: Final = tuple(
@@ -121,6 +123,7 @@ def make_recur(
         values.get("max_losses"),
         calendar,
         plan,
+        _overlap(options["overlap"]) if options.get("overlap") and not calendar else "",
     )
 
 
@@ -130,7 +133,7 @@ def _timing(
     """Return the calendar of a template and its first plan, if it follows one, and its interval in ms. Raises UsageError."""
     if options.get("cron") is None:
         for name in _CALENDAR:
-            if options.get(name) is not None:
+            if options.get(name) is not None and name != "overlap":
                 raise UsageError(f"{name} needs cron=: an interval has no calendar")
         if options.get("interval") is None:
             raise UsageError(
@@ -176,9 +179,9 @@ def _missed(value: object) -> str:
 
 
 def _overlap(value: object) -> str:
-    if value is None or value in ("allow", "skip"):
+    if value is None or value in _OVERLAPS:
         return str(value or "allow")
-    raise UsageError(f"overlap: expected 'allow' or 'skip', got {value!r:.80}")
+    raise UsageError(f"overlap: expected 'allow', 'skip' or 'queue', got {value!r:.80}")
 
 
 def make_update(settings: Settings, jid: str, changes: Mapping[str, object]) -> RecurUpdate:

@@ -135,8 +135,8 @@ class RecurringVerbs(JidHandle):
 
     @property
     def left_out(self) -> int:
-        """How many moments of its calendar got no job so far."""
-        return 0 if self.facts.calendar is None else self.facts.calendar.left_out
+        """How many of its occurrences got no job so far: missed ones, or because of `overlap` or a unique key."""
+        return self.facts.left_out
 
     @property
     def paused(self) -> bool:

@@ -44,7 +44,7 @@ class JobOptions(CommonOptions, KeptOptions, UniqueOptions, total=False):
     every: Duration | str | None
     zone: str | None
     missed: Literal["once", "skip", "all"] | int | None
-    overlap: Literal["allow", "skip"] | None
+    overlap: Literal["allow", "skip", "queue"] | None
     jitter: Duration | None
     start: datetime | float | None
     end: datetime | float | None

@@ -198,7 +198,6 @@ class UniqueOptions(TypedDict, total=False):
             _unique_for,
             "Unique for",
             "How long the job holds its key: until its end, its start, or for some seconds [default: end].",
-            recurring=False,
         ),
     ]
     on_conflict: Annotated[
@@ -246,7 +245,6 @@ class AnyPutOptions(MoreOptions, CommonOptions, UniqueOptions, total=False):
             check_name,
             "Unique key",
             "Unique key: at most one job of its kind with this key exists at a time [default: none].",
-            recurring=False,
         ),
     ]
     depends: Annotated[

@@ -1,7 +1,7 @@
 """Commands about recurring jobs: templates that put a job at a fixed interval."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -36,7 +36,7 @@ class CalendarFacts(msgspec.Struct, frozen=True, gc=False):
     """What a template that follows a calendar has beside the others.
 
     `cron` and `zone` are as they were written, `tz` the version of the data about zones that its plan was made with. `missed`: which of the
-    moments that were missed get a job (`once`, `skip`, `all` or a number); `overlap`: `allow`, or `skip` a moment while the last job has not ended. In ms:
+    moments that were missed get a job (`once`, `skip`, `all` or a number); `overlap`: `allow`, `skip` a moment while the last job has not ended, or `queue` one behind it. In ms:
     `jitter`, `start` and `end` (0: none), `nominal` (the next moment), `planned` (the last one that is planned). `left_out` moments got no job.
     """
 
@@ -78,7 +78,8 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     `count` jobs were put so far, the newest under the jid `<jid>-<count>`; the next is due at `next_ms`. At most
     `backlog` missed occurrences are put later, 0 for all. `options` are those of each job, as the core writes them.
     `since_ms` is when the template was made or replaced. While it is `paused`, nothing is put at `next_ms`, which may
-    lie in the past; who paused it, why and when stands in `paused_by`, `paused_why` and `paused_since_ms`.
+    lie in the past; who paused it, why and when stands in `paused_by`, `paused_why` and `paused_since_ms`. `overlap`: `allow`, `skip` an occurrence while the
+    last job has not ended, or `queue` one behind it. `left_out` occurrences got no job, because of that, a unique key, or as they were missed.
     """
 
     jid: str
@@ -100,6 +101,8 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     paused_why: str = ""
     paused_since_ms: int = 0
     calendar: CalendarFacts | None = None
+    overlap: str = "allow"
+    left_out: int = 0
 
     def missed_by(self, now_ms: int) -> int:
         """Return how many turns it has missed: in its pause, or because no worker has asked its queue since they were due."""
@@ -150,7 +153,17 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             paused_why=text(why),
             paused_since_ms=int(paused_since),
             calendar=CalendarFacts.from_pairs(row[18]) if len(row) > 18 else None,
+            **_more(row[19] if len(row) > 19 else ()),
         )
+
+
+def _more(pairs: Sequence[Reply]) -> dict[str, Any]:
+    """Return what a row has as (name, text) pairs at its end, by the names of the fields."""
+    found = dict(zip(texts(pairs[::2]), texts(pairs[1::2]), strict=True))
+    return {
+        "overlap": found.get("overlap", "allow"),
+        "left_out": int(found.get("left_out") or 0),
+    }
 
 
 def _options(stored: Sequence[Reply]) -> dict[str, str]:
@@ -162,7 +175,7 @@ class Recur(CommandBase, frozen=True, gc=False):
     """Put a job every `interval_ms`, the first one `offset_ms` from now. Returns the jid of the template.
 
     An existing template of that jid is replaced, and keeps its count and its pause; with `keeps_time` it also keeps the time of its
-    next job (a new interval counts from the last occurrence). Raises Refused for bad arguments. Core: verbs/recur.lua.
+    next job (a new interval counts from the last occurrence). `overlap` is that of a template without a `calendar`, which has its own. Raises Refused for bad arguments. Core: verbs/recur.lua.
     """
 
     verb: ClassVar[str] = "recur"
@@ -183,6 +196,7 @@ class Recur(CommandBase, frozen=True, gc=False):
     max_losses: Losses | None = None
     calendar: CalendarFacts | None = None
     plan: Sequence[tuple[int, int]] = ()
+    overlap: str = ""
 
     def words(self) -> Sequence[Word]:
         return (
@@ -202,7 +216,7 @@ class Recur(CommandBase, frozen=True, gc=False):
     def _options(self) -> list[Word]:
         count, *pairs = self.options.words()
         if self.calendar is None:
-            return [count, *pairs]
+            return [int(count) + 1, *pairs, "overlap", self.overlap] if self.overlap else [count, *pairs]
         own = self.calendar
         more: dict[str, Word] = {
             "cron": own.cron,

@@ -10,6 +10,7 @@ local plan = require("nouns.recurrence.plan")
 local recur = require("verbs.recur")
 
 local LONGEST_NAME = 180 -- of a template: its jobs are named after it, with a number
+local OVERLAPS = { allow = true, skip = true, queue = true }
 local MODES = { set = true, keep = true }
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 local bad, name, names, number = checks.bad, checks.name, checks.names, checks.number
@@ -46,8 +47,12 @@ local function read(args)
     t[field] = READERS[field](args, i)
   end
   t.retries, t.options.losses = checks.retries(args, 11)
-  if opts.calendar then
-    t.calendar, t.moments = opts.calendar, plan.read(opts.calendar.plan or "") or bad("plan is pairs of ms")
+  local calendar = opts.calendar
+  t.overlap = calendar and calendar.overlap
+  if t.overlap and not OVERLAPS[t.overlap] then bad("overlap is allow, skip or queue") end
+  if calendar and (calendar.cron or calendar.plan) then
+    t.calendar, t.moments = calendar, plan.read(calendar.plan or "") or bad("plan is pairs of ms")
+    if not calendar.cron then bad("a calendar has a cron expression") end
     if not t.moments[1] then bad("the calendar has no moment to come") end
   end
   return t

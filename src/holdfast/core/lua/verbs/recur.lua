@@ -65,6 +65,7 @@ function M.run(ctx, jid, t, offset, keeps)
   if old then recurrence.leave(ctx, jid, old) end
   recurrence.write(ctx, jid, t)
   if t.calendar or old and old.calendar then recurrence.write_calendar(ctx, jid, t.calendar) end
+  if not t.calendar and (t.overlap or old and old.overlap) then recurrence.write_overlap(ctx, jid, t.overlap) end
   if t.calendar then when = start_plan(ctx, jid, t, old, due) end
   recurrence.place(ctx, jid, t, when)
   return jid
@@ -102,6 +103,12 @@ local function calendar_row(ctx, jid, t)
   return words
 end
 
+-- What else a template has, as (name, text) pairs: whether its jobs may overlap, how many occurrences got no job.
+local function more_of(ctx, jid, t)
+  local _, left_out = recurrence.nominal(ctx, jid)
+  return { "overlap", t.overlap or "allow", "left_out", format("%.0f", left_out) }
+end
+
 local function row(ctx, jid)
   local t = recurrence.read(ctx, jid)
   if not t then return false end
@@ -111,7 +118,7 @@ local function row(ctx, jid)
   return {
     jid, t.queue, t.klass, t.data, t.interval, t.backlog, t.priority, t.retries, t.count, recurrence.next(ctx, jid, t),
     t.tags, throttles, options.pairs(t.options), t.since, t.paused and 1 or 0,
-    who, why, since, calendar_row(ctx, jid, t),
+    who, why, since, calendar_row(ctx, jid, t), more_of(ctx, jid, t),
   }
 end
 

@@ -16,7 +16,7 @@ local NONE = {}
 local TO_SETTLE = 5000 -- ms in which a worker can report that a run took too long, before its lease ends
 -- Those that stay with the job until a put gives another, and those that belong to one put.
 local KEPT, ONCE = { "backoff", "limit", "keep", "needs" }, { "expires", "trace" }
-local VALUES = { "trace", "expires", "limit", "keep", "losses", "needs" } -- one word each
+local VALUES = { "trace", "expires", "limit", "keep", "losses", "needs", "unique_key", "unique_for" } -- one word each
 
 -- The options of a job, as a table, which is read once for each record.
 function M.of(ctx, jid, r)
@@ -53,7 +53,7 @@ end
 
 -- What of the options of a put a template keeps for its jobs. `expires` counts from each put.
 function M.of_template(opts, expires)
-  local own = { expires = expires }
+  local own = { expires = expires, unique_key = opts.unique_key, unique_for = opts.unique_for }
   for _, name in ipairs(KEPT) do own[name] = opts[name] end
   return own
 end

@@ -12,8 +12,8 @@ local queues = require("nouns.queue.queue")
 local M = {}
 
 -- Of a template that follows a calendar: cron and zone as they were written, tz (which data of zones the plan was made
--- with), missed (`once`, `skip`, `all` or a number: which of the missed moments get a job), overlap (`allow` or
--- `skip`), jitter, start and end (ms, for those who plan).
+-- with), missed (`once`, `skip`, `all` or a number: which of the missed moments get a job), overlap (`allow`, `skip` or
+-- `queue`; of templates with an interval too), jitter, start and end (ms, for those who plan).
 M.OF_CALENDAR = { "cron", "zone", "tz", "missed", "overlap", "jitter", "start", "end" }
 local NOMINAL, LEFT_OUT = "nominal", "missed-count" -- fields: the moment that is next, and how many got no job
 M.NUMBERS = { "interval", "backlog", "priority", "retries", "since" }
@@ -27,10 +27,10 @@ local BY, WHY, SINCE = "paused-by", "paused-why", "paused-since"
 -- also the default; paused is nil, or the next occurrence.
 function M.read(ctx, jid)
   local found = call("HMGET", ctx.keys.template .. jid, "queue", "klass", "data", "count", "interval", "backlog",
-    "priority", "retries", "since", "tags", "throttles", "options", "paused", "cron")
+    "priority", "retries", "since", "tags", "throttles", "options", "paused", "cron", "overlap")
   if not found[1] then return nil end
   local t = { queue = found[1], klass = found[2], data = found[3], count = tonumber(found[4]) }
-  t.paused = tonumber(found[13])
+  t.paused, t.overlap = tonumber(found[13]), found[15] or nil
   for i, name in ipairs(M.NUMBERS) do t[name] = tonumber(found[4 + i]) end
   for i, name in ipairs(M.LISTS) do t[name] = mp_unpack(found[9 + i]) end
   if found[14] then t.calendar = M.calendar_of(ctx, jid) end
@@ -52,8 +52,14 @@ function M.write_calendar(ctx, jid, calendar)
     return plan.forget(ctx, jid)
   end
   local words = {}
-  for _, name in ipairs(M.OF_CALENDAR) do words[#words + 1], words[#words + 2] = name, calendar[name] end
+  for _, name in ipairs(M.OF_CALENDAR) do words[#words + 1], words[#words + 2] = name, calendar[name] or "" end
   call("HSET", key, unpack_(words))
+end
+
+-- The same of one that has an interval: whether its jobs may overlap, nil for `allow`.
+function M.write_overlap(ctx, jid, overlap)
+  if overlap then call("HSET", ctx.keys.template .. jid, "overlap", overlap)
+  else call("HDEL", ctx.keys.template .. jid, "overlap") end
 end
 
 -- The moment of the calendar that is next (ms), and how many moments got no job so far.
