@@ -1,5 +1,6 @@
 """Unique function jobs: which calls count as the same, and what becomes of a second put; for both clients."""
 
+import asyncio
 import json
 from datetime import timedelta
 from typing import Any
@@ -85,6 +86,7 @@ def test_a_key_is_an_option_of_any_put(do):
         ({"unique": "customer"}, "names of arguments"),
         ({"unique": 3}, "expected True"),
         ({"unique": ()}, "at least"),
+        ({"unique": asyncio.sleep}, "not async"),
         ({"unique_for": "start"}, "unique_for needs unique=True"),
         ({"debounce": 5}, "debounce needs unique=True"),
         ({"unique": True, "unique_for": "never"}, "'end', 'start' or seconds"),
@@ -118,3 +120,31 @@ def test_a_function_that_makes_no_key_is_refused_before_the_put(do):
     job = do.client.job(queue="q", unique=lambda *_, **__: "")(bill)
     with pytest.raises(UsageError, match="must return a text"):
         do(lambda: job.put(1))
+
+
+def raises(*args: object, **kwargs: object) -> str:
+    raise ValueError("no\nkey")
+
+
+@pytest.mark.parametrize("made", [None, 3, b"a", ["a"], raises])
+def test_a_function_that_makes_no_text_puts_none_of_many(do, made: Any):
+    job = do.client.job(queue="q", unique=raises if made is raises else lambda *_, **__: made)(bill)
+    with pytest.raises(
+        UsageError, match="raised ValueError: no.*key" if made is raises else "must return a text"
+    ):
+        do(lambda: job.put_many([1, 2]))
+    assert do(lambda: do.client.queues["q"].length()) == 0
+
+
+@pytest.mark.parametrize("key", ["a" * 10_000_000, "\0", "\ud800", "ä\n "])
+def test_a_function_may_make_any_text(do, key: str):
+    job = do.client.job(queue="q", unique=lambda *_, **__: key)(bill)
+    assert do(lambda: job.put(1)).jid == do(lambda: job.put(2)).jid
+
+
+@pytest.mark.parametrize("key", ["a" * 10_000_000, "a\0b", "\ud800", 3, b"a", ["a"]])
+def test_a_key_that_is_no_name_is_refused_and_nothing_is_put(do, key: Any):
+    queue = do.client.queues["q"]
+    with pytest.raises(UsageError, match="unique_key"):
+        do(lambda: queue.put_many([("k", {}), {"klass": "k", "unique_key": key}]))
+    assert do(lambda: queue.length()) == 0

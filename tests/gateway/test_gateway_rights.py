@@ -67,6 +67,24 @@ def test_a_token_of_a_program_or_with_limits_opens_no_page(verbs: Verbs, user: s
     assert (found.status_code, "set-cookie" in found.headers) == (401, False)
 
 
+@pytest.mark.parametrize("how", ["", "keep", "raise", "replace", "cancel", "own keep"])
+def test_a_key_of_another_queue_shows_and_changes_nothing_of_it(
+    verbs: Verbs, client: Client, how: str
+) -> None:
+    client.queues["secret"].put("K", {"n": 1}, unique_key="a", jid="hidden")
+    mine = client.queues["mail"].put("K", unique_key="b")
+    one = {"klass": "K", "unique_key": "a", "data": {"n": 2}, **({"on_conflict": how} if how else {})}
+    for body in ({"queue": "mail", **one}, {"queue": "mail", "jobs": [one, one]}):
+        found = verbs.post("put", "leo", **body)
+        assert "hidden" not in found.text
+        if how != "own keep":
+            assert "HF_NOT_UNIQUE" in found.text
+    job = client.jobs["hidden"]
+    assert job is not None
+    assert (job.data, job.state) == ('{"n":1}', "waiting")
+    assert verbs.post("put", "leo", queue="mail", klass="K", unique_key="b").json()["result"] == mine
+
+
 @pytest.fixture
 def shop(client: Client) -> Client:
     """Jobs, templates and topics of `mail`, which limited users may use, and of `secret`."""

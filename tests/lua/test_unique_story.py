@@ -7,6 +7,7 @@ import pytest
 from holdfast.commands.admin import Sweep
 from holdfast.commands.failures import Unfail
 from holdfast.commands.jobs import Cancel, Move, Put
+from holdfast.commands.operations import Act
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions, PutX
 from holdfast.errors import DependencyRefused, NotUnique, QueueFull
 from native_door import Door
@@ -26,6 +27,27 @@ def unique(
     options.setdefault("unique_key", "a")
     job = JobWithOptions(klass, data, jid, ExtraOptions(**options))
     return PutWithOptions(queue, job, priority=priority, delay_ms=delay)
+
+
+def chosen(jid: str, **options: Any):
+    return PutWithOptions("q", JobWithOptions("k", b"{}", jid, ExtraOptions(**options)), mode="move")
+
+
+def end(door: Door, *jids: str, fails: bool = False) -> None:
+    """Run the jobs that wait, and end those that are named."""
+    for job in door.pop("w", "q", n=500):
+        if job.jid in jids and fails:
+            door("fail", "w", "g", "m", job.jid, job.token, "")
+        elif job.jid in jids:
+            door("complete", "w", job.jid, job.token, "", 0, "")
+
+
+def open_jobs(door: Door, *jids: str) -> list[str]:
+    return [jid for jid in jids if door.state(jid) not in ("absent", "complete", "failed")]
+
+
+def many(*jids: str, key: str = "") -> PutX:
+    return PutX("q", [JobWithOptions("k", b"{}", jid, ExtraOptions(unique_key=key or jid)) for jid in jids])
 
 
 def test_a_second_put_is_the_job_that_stands(core, door: Door):
@@ -244,6 +266,132 @@ def test_keys_of_jobs_that_ended_are_swept(core, door: Door):
         core(Sweep())
     kept = [door.ask("HLEN", name) for name in door.ask("KEYS", door.key("X:*"))]
     assert sum(kept) == 1
+
+
+def test_keys_of_ended_jobs_that_are_kept_are_not_swept(core, door: Door):
+    core(unique("failed"))
+    end(door, "failed", fails=True)
+    for _ in range(300):
+        core(Sweep())
+    core(unique("new"))
+    assert core(Unfail("q", "g", 5)) == 0
+    assert open_jobs(door, "failed", "new") == ["new"]
+
+
+def test_a_storm_of_keys_is_swept_in_few_calls(core, door: Door):
+    for first in range(0, 6000, 200):
+        jids = [f"j{number}" for number in range(first, first + 200)]
+        core(many(*jids))
+        for at in (0, 100):
+            core(Cancel(jids[at : at + 100]))
+    assert sum(core(Sweep()) for _ in range(40)) > 5900
+
+
+@pytest.mark.parametrize("how", ["unfail", "act", "act reversed"])
+def test_of_failed_jobs_of_one_key_one_is_retried(core, door: Door, how: str):
+    for jid in ("one", "two", "three"):
+        core(unique(jid))
+        end(door, jid, fails=True)
+    if how == "unfail":
+        assert core(Unfail("q", "g", 5)) == 1
+    else:
+        jids = ["three", "two", "one"] if how == "act reversed" else ["one", "two", "three"]
+        results = core(Act("retry", [(jid, "") for jid in jids]))
+        assert sorted(type(one).__name__ for one in results) == ["NotUnique", "NotUnique", "bool"]
+    assert len(open_jobs(door, "one", "two", "three")) == 1
+
+
+@pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.parametrize("how", ["move", "act"])
+def test_an_ended_job_whose_key_was_taken_is_not_moved(core, door: Door, fails: bool, how: str):
+    core(unique("one"))
+    end(door, "one", fails=fails)
+    core(unique("two"))
+    if how == "move":
+        with pytest.raises(NotUnique, match="two"):
+            core(Move("other", "one"))
+    else:
+        assert isinstance(core(Act("move", [("one", "other")]))[0], NotUnique)
+    core(Cancel(["two"]))
+    assert core(Move("other", "one")) == "one"
+    assert core(unique("three")) == "one"
+
+
+def test_how_long_a_key_is_held_is_up_to_its_holder(core, door: Door):
+    core(unique("until its end"))
+    door.pop("w", "q")
+    assert core(unique("two", unique_for="start")) == "until its end"
+    core(unique("until its start", unique_key="b", unique_for="start"))
+    door.pop("w", "q")
+    assert core(unique("three", unique_key="b")) == "three"
+
+
+def test_a_job_that_gave_up_its_key_at_its_start_may_be_retried(core, door: Door):
+    core(unique("one", unique_for="start"))
+    end(door, "one", fails=True)
+    core(unique("two", unique_for="start"))
+    assert core(Unfail("q", "g", 5)) == 1
+    assert core(unique("three", unique_for="start")) == "two"
+
+
+def test_a_complete_job_is_left_alone_where_its_key_is_taken_for_a_newer_one(core, door: Door):
+    core(unique("one", unique_for="60000"))
+    end(door, "one")
+    assert core(unique("two", unique_for="60000", on_conflict="cancel")) == "two"
+    assert door.state("one") == "complete"
+
+
+def test_a_job_that_is_replaced_waits_neither_for_itself_nor_for_one_that_waits_for_it(core, door: Door):
+    core(unique("one"))
+    door.put_waiting("child", "one")
+    for parent in ("one", "child"):
+        with pytest.raises(DependencyRefused):
+            core(unique("two", on_conflict="replace", depends=[parent]))
+    assert door.state("one") == "waiting"
+
+
+def test_a_replaced_job_holds_its_key_as_long_as_the_last_put_asked_for(core, door: Door):
+    core(unique("one"))
+    core(unique("two", on_conflict="replace", unique_for="start"))
+    door.pop("w", "q")
+    assert core(unique("three", unique_for="start")) == "three"
+
+
+@pytest.mark.parametrize("key", ["b", ""])
+def test_a_job_that_is_put_again_with_another_key_gives_back_the_first(core, door: Door, key: str):
+    core(chosen("one", unique_key="a"))
+    core(chosen("one", unique_key=key))
+    assert core(unique("two", unique_key="a")) == "two"
+    assert core(unique("three", unique_key=key or "c")) == ("one" if key else "three")
+
+
+def test_a_job_that_is_put_again_with_its_key_keeps_it(core, door: Door):
+    core(chosen("one", unique_key="a"))
+    core(chosen("one", unique_key="a"))
+    assert core(unique("two", unique_key="a")) == "one"
+    core(Put("q", "k", jid="one", mode="only"))
+    assert core(unique("two", unique_key="a")) == "one"
+
+
+def test_many_jobs_with_keys_in_one_call_are_all_put_or_met(core, door: Door):
+    jids = [f"j{number}" for number in range(100)]
+    assert core(many(*jids)) == jids
+    assert core(many(*jids)) == jids
+    assert door.ask("ZCARD", door.key("w:q")) == 100
+    assert core(many("new", "newer", key="j7")) == ["j7", "j7"]
+    assert core(many("other", "j3")) == ["other", "j3"]
+    assert [job.jid for job in door.pop("w", "q", n=101)] == [*jids, "other"]
+
+
+def test_a_program_that_is_limited_to_a_queue_meets_no_job_of_another(core, door: Door):
+    core(unique("one", queue="secret"))
+    for how in ("keep", "raise", "replace", "cancel"):
+        with pytest.raises(NotUnique) as refused:
+            core(unique("two", on_conflict=f"own {how}"))
+        assert "one" not in str(refused.value).split()
+    assert (door.state("one"), door.state("two")) == ("waiting", "absent")
+    core(unique("three", unique_key="b"))
+    assert core(unique("four", unique_key="b", on_conflict="own keep")) == "three"
 
 
 def test_a_plain_put_knows_no_keys(core):

@@ -160,6 +160,21 @@ def test_a_put_in_the_words_of_the_gateway_is_the_same_put(web: TestClient, clie
     assert mine.facts.options == theirs.facts.options
 
 
+def test_a_put_that_meets_the_holder_of_its_key_names_that_and_has_no_undo(
+    web: TestClient, client: Client
+) -> None:
+    jid = client.queues["mail"].put("Klass", {}, unique_key="a")
+    request = {"queue": "mail", "klass": "Klass", "data": {"n": 1}, "unique_key": "a"}
+    for how, words in (("", "no job was put"), ("replace", "replaced")):
+        response = web.post("/api/v1/queues/put", json={**request, "on_conflict": how})
+        assert response.status_code == 200, response.text
+        done = response.json()
+        assert (done["result"], done["undo"]) == ({"jid": jid}, None)
+        assert words in done["text"]
+    response = web.post("/api/v1/queues/put", json={**request, "on_conflict": "raise"})
+    assert jid in response.text
+
+
 def test_a_list_of_one_name_may_be_the_name_and_lists_have_the_gateway_s_words_too(
     web: TestClient, client: Client
 ) -> None:

@@ -66,7 +66,8 @@ class UpkeepVerbs(ClientPart):
 
     @CommandMethod
     def sweep(self) -> Command[int]:
-        """Delete completed jobs that are too old, as later completions would; return how many this call deleted.
+        """Delete completed jobs that are too old, as later completions would, and unique keys of jobs that are gone; return
+        how many of both this call deleted.
 
         Core: verbs/configure.lua.
         """

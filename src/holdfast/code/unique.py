@@ -10,6 +10,7 @@ import msgspec
 from holdfast.codecs import to_plain
 from holdfast.errors import UsageError
 from holdfast.settings import check_list
+from holdfast.text import one_line
 
 Unique = bool | Sequence[str] | Callable[..., str]
 """True: all arguments; some of them by name; or a function of the arguments that returns the key."""
@@ -20,6 +21,8 @@ _encode: Final = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic").
 
 def checked_unique(function: Callable[..., object], unique: object) -> Unique:
     """Return the option `unique` of a function job. Raises UsageError for a name that the function has no argument of."""
+    if inspect.iscoroutinefunction(unique):
+        raise UsageError("unique: expected a function that is not async")
     if isinstance(unique, bool) or callable(unique):
         return cast("Unique", unique)
     if isinstance(unique, str) or not isinstance(unique, Iterable):
@@ -39,10 +42,15 @@ def unique_key(
 ) -> str:
     """Return the key of one call, with the defaults of arguments that it does not give. Raises UsageError."""
     if callable(unique):
-        made = cast("object", unique(*args, **kwargs))
+        try:
+            made = cast("object", unique(*args, **kwargs))
+        except Exception as error:
+            raise UsageError(
+                f"unique: the function raised {type(error).__name__}: {one_line(str(error)):.200}"
+            ) from error
         if not isinstance(made, str) or not made:
             raise UsageError(f"unique: the function must return a text that is not empty, not {made!r:.80}")
-        return sha256(made.encode()).hexdigest()
+        return sha256(made.encode(errors="surrogatepass")).hexdigest()
     bound = inspect.signature(function).bind(*args, **kwargs)
     bound.apply_defaults()
     names = list(bound.arguments) if isinstance(unique, bool) else unique

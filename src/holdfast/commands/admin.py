@@ -113,7 +113,10 @@ class ConfigUnset(CommandBase, frozen=True, gc=False):
 
 
 class Sweep(CommandBase, frozen=True, gc=False):
-    """Delete completed jobs beyond the age and count to keep. Returns how many. Core: verbs/configure.lua."""
+    """Delete completed jobs beyond the age and count to keep, and unique keys of jobs that are gone. Returns how many.
+
+    Core: verbs/configure.lua.
+    """
 
     verb: ClassVar[str] = "sweep"
     request_id_at: ClassVar[int] = 0

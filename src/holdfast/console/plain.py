@@ -35,7 +35,7 @@ def plain(value: object, read: Callable[[bytes], Any] | None = None) -> Any:
         return {str(name): plain(one, read) for name, one in cast("Mapping[object, object]", value).items()}
     if isinstance(value, (list, tuple)):
         return [plain(one, read) for one in cast("list[object]", value)]
-    return value
+    return str(value) if isinstance(value, str) else value
 
 
 def _fields(value: msgspec.Struct, read: Callable[[bytes], Any] | None) -> dict[str, Any]:

@@ -105,6 +105,10 @@ class Collector:
             )
         if put.mode == "old":
             raise UsageError("a job cannot be requeued on the completion of another, only put")
+        if isinstance(put, PutWithOptions) and put.job.options.on_conflict == "raise":
+            raise UsageError(
+                "a put on completion cannot raise when another job holds its unique key: leave out on_conflict='raise'"
+            )
 
     def add(self, follow: list[FollowUp], jobs: Sequence[FollowUp]) -> None:
         """Add `jobs` to the `follow` of a block. Raises UsageError for too many in all."""

@@ -3,16 +3,18 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from holdfast.client.aio import AsyncClient
 from holdfast.commands import Command
+from holdfast.commands.dependencies import CompleteX
 from holdfast.commands.jobs import Await, JobGet, Outcome
 from holdfast.commands.leases import CompletePop, Pop, Popped, Settlement
 from holdfast.commands.operations import audited
+from holdfast.commands.options import JobWithOptions, PutWithOptions
 from holdfast.commands.recurring import RecurGet
 from holdfast.console.masking import Mask
 from holdfast.errors import DependencyRefused, HoldfastError, JobNotFound
@@ -34,6 +36,7 @@ from holdfast.wire.waiting import PerLoop
 # request names has to be one of these, by the table in `holdfast.web.reach`, and what a result shows of
 # others is left out.
 
+_Sent = TypeVar("_Sent")
 _MOST_LEASES: Final = 50_000
 _HELD: Final = "other jobs, which are not named here or not yours, depend on this one"
 
@@ -178,6 +181,23 @@ def _pairs_of(flat: Sequence[str], own: frozenset[str]) -> list[str]:
     return [word for at in range(0, len(flat), 2) if flat[at] in own for word in flat[at : at + 2]]
 
 
+def _meeting_own_jobs(command: _Sent) -> _Sent:
+    """Return a command whose unique keys meet jobs of the queue that is put into only: others may not be the user's."""
+    if isinstance(command, PutWithOptions):
+        return cast("_Sent", replace(command, job=_own_job(command.job)))
+    if isinstance(command, CompleteX):
+        follow = [replace(one, job=_own_job(one.job)) for one in command.follow]
+        return cast("_Sent", replace(command, follow=follow))
+    return command
+
+
+def _own_job(job: JobWithOptions) -> JobWithOptions:
+    options = job.options
+    if not options.unique_key:
+        return job
+    return replace(job, options=replace(options, on_conflict=f"own {options.on_conflict or 'keep'}"))
+
+
 def _refusal(user: User, why: str) -> Problem:
     name = one_line(user.name)[:100]
     return Problem(403, "forbidden", f"{name!r} is limited to some queues or topics, and {why}.")
@@ -225,6 +245,8 @@ class Caller:
         if not user.has_all_queues:
             singles = await self._limits.checked(verb.name, singles, user, call.client)
         commands = [verb.make_as(one, user.name) for one in singles]
+        if not user.has_all_queues:
+            commands = [_meeting_own_jobs(one) for one in commands]
         run: Run = cast("Any", call.client.run)
         run_all, repeatable = _together(verb, call.client), None
         if call.key:

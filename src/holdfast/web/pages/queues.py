@@ -214,6 +214,16 @@ async def put(ctx: Context, body: PutFields) -> Done:
     code = NamedCode(body.klass or body.code.strip(), is_class, ctx.site.client.settings.max_data)
     data = code.data(_json_of(body))
     jid = await ctx.console.put_job(body.queue, code, data, _options(body))
+    if getattr(jid, "is_new", True) is False:
+        # It is the job of an earlier put: it is not to be cancelled by an undo of this one.
+        done = "was replaced" if body.on_conflict == "replace" else "stands, and no job was put"  # type: ignore[attr-defined]
+        return Done(
+            text=f"Job {jid[:9]} holds this unique key: it {done}.",
+            keys=("queues", f"queue:{body.queue}", "jobs", f"job:{jid}"),
+            changed=int("replaced" in done),
+            place=ctx.path("jobs", jid),
+            result={"jid": str(jid)},
+        )
     return Done(
         text=f"Put job {jid[:9]} into {body.queue}.",
         keys=("queues", f"queue:{body.queue}", "jobs"),

@@ -19,7 +19,7 @@ from holdfast.worker.leases.renewal import LeaseRenewal
 from holdfast.worker.leases.table import OVER, Supervised
 from holdfast.worker.observe.board import Asking, open_board
 from holdfast.worker.settings import ONE_SLOT, WorkerSettings
-from holdfast.worker.supervisor.calls import StoreCalls, log_failure, run
+from holdfast.worker.supervisor.calls import StoreCalls, log_failure
 from holdfast.worker.supervisor.messages import StoreMessage
 from holdfast.worker.supervisor.presence import Presence, Sign, log_quiet
 from holdfast.worker.supervisor.stuck import Stuck, StuckChildren
@@ -27,6 +27,9 @@ from holdfast.worker.supervisor.stuck import Stuck, StuckChildren
 log = logging.getLogger("holdfast")
 
 SWEEP: Final = 60.0
+MOST_SWEEPS: Final = 100
+ENOUGH_SWEPT: Final = 500
+"""A sweep that drops fewer was the last for a minute."""
 
 
 class ChildUpkeep:
@@ -116,7 +119,7 @@ class ChildUpkeep:
             self._report(children)
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP
-            self._calls.call(partial(run, Sweep()), partial(log_failure, "sweeping"))
+            self._calls.call(_sweep, partial(log_failure, "sweeping"))
             self._calls.call(_extend_plans, partial(log_failure, "planning recurring jobs"))
 
     def finish(self) -> None:
@@ -182,6 +185,13 @@ class ChildUpkeep:
             self._lost.add(lease, child)
         else:
             self._overdue.add(lease, child)
+
+
+def _sweep(client: Client) -> None:
+    """Sweep for as long as a call finds much to drop, in at most MOST_SWEEPS calls."""
+    for _ in range(MOST_SWEEPS):
+        if client.run(Sweep()) < ENOUGH_SWEPT:
+            return
 
 
 def _extend_plans(client: Client) -> int:

@@ -1,5 +1,6 @@
 -- put_options: the options of a put, as words, checked before anything is written.
 local bounds = require("base.bounds")
+local record = require("base.record")
 local refuse = require("base.refuse")
 local text = require("base.text")
 local checks = require("doors.checks")
@@ -44,8 +45,9 @@ local function hold(args, i)
   return checks.number(args, i, "unique_for", 1, bounds.CENTURY)
 end
 
+local OWN = "^own " -- only a job of the queue that is put into may be met: of programs that are limited to some
 local function conflict(given)
-  if CONFLICTS[given] then return given end
+  if CONFLICTS[(gsub(given, OWN, ""))] then return given end
   checks.bad("on_conflict is keep, raise, replace or cancel")
 end
 
@@ -94,6 +96,8 @@ local function read(args, first, count)
       checks.bad("unknown option " .. tostring(option))
     end
   end
+  local how = opts.on_conflict
+  if how and find(how, OWN) then opts.on_conflict, opts.only_own = gsub(how, OWN, ""), true end
   return opts, only_keys
 end
 
@@ -121,6 +125,7 @@ local function append(jobs, args, i)
     jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2], opts = opts,
   }
   if opts.unique_key then jobs.unique = true end
+  if #jobs[#jobs].data > record.SPILL then jobs.long = true end
   jobs.only_keys = jobs.only_keys and only_keys
   local parents = jobs[#jobs].opts.depends
   if parents then
@@ -131,19 +136,22 @@ local function append(jobs, args, i)
 end
 
 -- Jobs in args[first …] for one queue. Their `depend`: some wait for others; `unique`: some have a key; `only_keys`:
--- all have one, and nothing else.
+-- all have one, and nothing else; `long`: one has data that its record does not hold.
 function M.jobs(args, first)
-  local jobs, i = { weight = 0, depend = false, unique = false, only_keys = true }, first
+  local jobs, i = { weight = 0, depend = false, unique = false, only_keys = true, long = false }, first
   while i <= #args do i = append(jobs, args, i) end
   return jobs
 end
 
 -- Jobs in args[first …], each behind its own place to go; `weight` was used before.
 function M.follow_ups(args, first, weight)
-  local jobs, i = { weight = weight, depend = false, unique = false, only_keys = false }, first
+  local jobs, i = { weight = weight, depend = false, unique = false, only_keys = false, long = false }, first
   while i <= #args do
     local name, priority, retries, delay, losses = checks.placing(args, i)
     i = append(jobs, args, i + 4)
+    if jobs[#jobs].opts.on_conflict == "raise" then
+      checks.bad("the on_conflict of a job that follows is keep, replace or cancel")
+    end
     jobs[#jobs].target = { name = name, priority = priority, retries = retries, delay = delay, losses = losses }
   end
   return jobs

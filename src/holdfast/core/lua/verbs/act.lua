@@ -44,7 +44,7 @@ end
 local function retry(ctx, jid, r, name, _, later)
   if later.known[jid] then refuse.call("WRONG_STATE", jid .. " is waiting") end
   check_state(jid, r, state.FAILED)
-  local holder = ctx.keys.unique and unique.taken_from(ctx, jid, r)
+  local holder = ctx.keys.unique and unique.taken_from(ctx, jid, r, later.known)
   if holder then refuse.call("NOT_UNIQUE", holder) end
   later[#later + 1] = { jid = jid, r = r, queue = name ~= "" and name or r.queue, place = later.place }
   later.known[jid] = true

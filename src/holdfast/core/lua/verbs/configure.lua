@@ -34,13 +34,12 @@ end
 -- The value of a setting as text, "" for one without.
 function M.value(ctx, key) return config.get(ctx, key) or "" end
 
--- Returns how many completed jobs were too old.
+-- Returns how many completed jobs were too old, and keys of jobs that are gone.
 function M.sweep(ctx)
   watch.lower(ctx)
   workers.sweep(ctx)
   if ctx.cancelled then ctx.cancelled.sweep(ctx) end
-  if ctx.keys.unique then unique.sweep(ctx) end
-  return retention.sweep(ctx)
+  return retention.sweep(ctx) + (ctx.keys.unique and unique.sweep(ctx) or 0)
 end
 
 return M

@@ -13,6 +13,7 @@ local queues = require("nouns.queue.queue")
 local report = require("nouns.lease.report")
 local state = require("nouns.job.state")
 local tag = require("nouns.job.tag")
+local unique = require("nouns.job.unique")
 local links = require("nouns.dependency.dependency_links")
 local M = {}
 
@@ -38,6 +39,9 @@ function M.run(ctx, name, delay, jid, change)
   if not r then refuse.call("JOB_NOT_FOUND", jid) end
   local refused = opts and opts.depends and cycle.refusal(ctx, {}, jid, r, opts.depends)
   if refused then refuse.for_all(refused) end
+  local has_ended = r.state == state.COMPLETE or r.state == state.FAILED
+  local holder = has_ended and ctx.keys.unique and unique.taken_from(ctx, jid, r)
+  if holder then refuse.call("NOT_UNIQUE", holder) end
   local queue, from = keys.of_queue(ctx, name), keys.of_queue(ctx, r.queue)
   local limited = queues.know(ctx, queue)
   if r.state == state.RUNNING then ctx.events.lock_lost(ctx, jid, r.worker) end

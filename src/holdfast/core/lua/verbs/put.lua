@@ -145,26 +145,32 @@ function M.run(ctx, mode, name, priority, retries, delay, args, first, last, los
   return add(ctx, target, mode, jobs_of(args, first, last), limited or delay > 0 or losses)
 end
 
--- The straight way for one short job that has a unique key and no other option. Nil if its jid is known, or its key.
-local function add_unique(ctx, queue, priority, retries, one, losses)
-  if #one.data > SPILL then return nil end
-  local position, idle, limited = queues.enter(ctx, queue, 1)
-  if not limited and unique.take_free(ctx, one.klass, one.opts, one.jid) then
-    local head = ctx.record.fresh(state.WAITING, losses and BUDGETED or 0, priority, retries, ctx.now, queue.name)
-    local added = add_single(ctx, queue, head, priority, position + 1, one.jid, one.klass, one.data)
+-- The straight way for short jobs that have unique keys and no other option. Nil if a jid is known, or a key held.
+local function add_unique(ctx, queue, priority, retries, jobs, losses)
+  local position, idle, limited = queues.enter(ctx, queue, #jobs)
+  if not limited and unique.take_free(ctx, jobs) then
+    local head, args = ctx.record.fresh(state.WAITING, losses and BUDGETED or 0, priority, retries, ctx.now, queue.name), {}
+    for i = 1, #jobs do args[3 * i - 2], args[3 * i - 1], args[3 * i] = jobs[i].jid, jobs[i].klass, jobs[i].data end
+    local added
+    if #jobs == 1 then
+      added = add_single(ctx, queue, head, priority, position + 1, args[1], args[2], args[3])
+    else
+      added = add_many(ctx, queue, head, priority, position, args, 1, #args)
+    end
     if added and idle then queues.signal(queue) end
     if added and ctx.watched then event.changed(ctx, "queue:" .. queue.name) end
     if added then return added end
+    unique.give_back(ctx, jobs, #jobs)
   end
-  queues.return_sequence(queue, 1)
+  queues.return_sequence(queue, #jobs)
 end
 
 -- The same for jobs with options: tables of jid, klass, data and opts; `jobs.depend`: some of
 -- them wait for others.
 function M.run_x(ctx, mode, name, priority, retries, delay, jobs, losses)
-  local is_straight = mode == "new" and jobs.only_keys and #jobs == 1 and delay <= 0
-  if is_straight and (not losses or losses == options.LOSSES) then
-    local added = add_unique(ctx, keys.of_queue(ctx, name), priority, retries, jobs[1], losses)
+  local is_straight = mode == "new" and jobs.only_keys and jobs[1] and delay <= 0
+  if is_straight and not jobs.long and (not losses or losses == options.LOSSES) then
+    local added = add_unique(ctx, keys.of_queue(ctx, name), priority, retries, jobs, losses)
     if added then return added end
   end
   return add(ctx, new_target(keys.of_queue(ctx, name), priority, retries, delay, losses, nil), mode, jobs, true)

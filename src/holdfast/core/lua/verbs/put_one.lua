@@ -104,6 +104,8 @@ end
 -- A put meets a job that holds its key and has not started: that one gets all that this one would have, but for its
 -- jid, its queue and when it was created. Its delay begins again, and ends `debounce_max` ms after that moment at most.
 local function replace(ctx, target, holder, r, klass, body, opts)
+  local refused = opts.depends and cycle.refusal(ctx, target, holder, r, opts.depends)
+  if refused then return refused end
   local place, delay = keys.of_queue(ctx, r.queue), target.delay
   local left = opts.debounce_max and r.created + opts.debounce_max - ctx.now or delay
   if left < delay then delay = left > 0 and left or 0 end
@@ -112,6 +114,7 @@ local function replace(ctx, target, holder, r, klass, body, opts)
     limited = nil, is_put = true, first = nil, idle = nil, room = nil, alone = true, by = target.by,
   }
   put_again(ctx, own, holder, klass, body, r, opts)
+  unique.take(ctx, unique.digest(klass, opts.unique_key), opts.unique_for or unique.END, holder)
   return "replaced " .. holder
 end
 
@@ -127,8 +130,9 @@ end
 -- with its record.
 local function meet(ctx, target, jid, klass, body, opts)
   opts.follows = nil
-  local holder, r = unique.standing(ctx, unique.digest(klass, opts.unique_key), opts.unique_for, jid)
+  local holder, r = unique.standing(ctx, unique.digest(klass, opts.unique_key), jid)
   if not holder then return nil end
+  if opts.only_own and r.queue ~= target.queue.name then return refuse.job("NOT_UNIQUE", "a job of another queue") end
   local how = opts.on_conflict or "keep"
   if how == "keep" then return "kept " .. holder end
   if how == "raise" then return refuse.job("NOT_UNIQUE", holder) end
@@ -137,16 +141,17 @@ local function meet(ctx, target, jid, klass, body, opts)
     if is_open then return replace(ctx, target, holder, r, klass, body, opts) end
     return follow(ctx, target, jid, opts, holder, r)
   end
+  if r.state == state.COMPLETE or r.state == state.FAILED then return nil end -- it had the key for a time
   if dependency.is_needed(ctx, holder, r) then
     return refuse.job("DEPENDENCY_REFUSED", holder .. " is a dependency of another job, and is not cancelled")
   end
   return nil, holder, r
 end
 
--- A job takes its key, from one that it cancels.
-local function take_key(ctx, jid, klass, opts, holder, r)
-  if holder then ending.cancel(ctx, holder, r, {}, "") end
-  unique.take(ctx, unique.digest(klass, opts.unique_key), opts.unique_for or unique.END, jid)
+-- A job takes its key. Its caller may put it again, unless its jid was minted.
+local function take_key(ctx, mode, jid, klass, opts)
+  local take = mode == "new" and unique.take or unique.take_again
+  take(ctx, unique.digest(klass, opts.unique_key), opts.unique_for or unique.END, jid)
 end
 
 -- The queue becomes known with its first job. With `target.alone` a job that is new and surely
@@ -175,7 +180,12 @@ function M.run(ctx, target, mode, jid, klass, body, opts)
   refused = wanted and target.is_put and target.limited and queue_bounds.refusal(target, jid, r)
   if refused and target.first then queues.return_sequence(target.queue, 1) end
   if refused then return refused end
-  if is_unique then take_key(ctx, jid, klass, opts, holder, held) end
+  if holder then
+    ending.cancel(ctx, holder, held, {}, "")
+    r = r and job.read(ctx, jid) -- a slot that came back may have made it ready
+  end
+  if wanted and r and ctx.keys.unique then unique.leave(ctx, jid) end
+  if is_unique then take_key(ctx, mode, jid, klass, opts) end
   if not r then return put_fresh(ctx, target, jid, klass, body, opts) end
   if MOVES[mode] then
     put_again(ctx, target, jid, klass, body, r, opts)

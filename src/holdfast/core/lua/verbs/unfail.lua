@@ -48,15 +48,15 @@ end
 -- but for those whose unique key another job has taken, which stay. Returns how many it moved, how many it looked at,
 -- and how many stay.
 local function move_some(ctx, queue, group, skipped, count)
-  local oldest, jids, records, stay = failure.oldest(ctx, group, count, skipped), {}, {}, 0
+  local oldest, jids, records, stay, others = failure.oldest(ctx, group, count, skipped), {}, {}, 0, {}
   for i = 1, #oldest do
     local r, n = job.read(ctx, oldest[i]), #jids + 1
     if not r or r.state ~= state.FAILED then
       failure.leave(ctx, group, oldest[i])
-    elseif ctx.keys.unique and unique.taken_from(ctx, oldest[i], r) then
+    elseif ctx.keys.unique and unique.taken_from(ctx, oldest[i], r, others) then
       stay = stay + 1
     else
-      jids[n], records[n] = oldest[i], r
+      jids[n], records[n], others[oldest[i]] = oldest[i], r, true
     end
   end
   if #jids > 0 then M.revive(ctx, queue, jids, records) end
