@@ -5,7 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from holdfast import Client, JobFailed, UsageError
+from debian_cron import debian
+from holdfast import Client, JobFailed, UsageError, current_job
 from holdfast.testing import LocalWorker
 from holdfast.testing.clock import START_MS
 
@@ -134,3 +135,49 @@ def test_a_year_of_nights_gets_one_job_each_whatever_the_clocks_of_the_zone_do(c
     assert len({moment.date() for moment in nights}) == 365
     assert [(moment.hour, moment.minute) for moment in nights].count((3, 0)) == 1
     assert {(moment.hour, moment.minute) for moment in nights} == {(2, 30), (3, 0)}
+
+
+NIGHTS = [
+    ("Europe/Berlin", "2026-03-29", "2026-10-25"),
+    ("America/New_York", "2026-03-08", "2026-11-01"),
+    ("America/St_Johns", "2026-03-08", "2026-11-01"),
+    ("America/Havana", "2026-03-08", "2026-11-01"),
+    ("America/Santiago", "2026-09-06", "2026-04-05"),
+    ("Australia/Lord_Howe", "2026-10-04", "2026-04-05"),
+    ("Australia/Adelaide", "2026-10-04", "2026-04-05"),
+    ("Pacific/Auckland", "2026-09-27", "2026-04-05"),
+    ("Africa/Cairo", "2026-04-24", "2026-10-30"),
+    ("Antarctica/Troll", "2026-03-29", "2026-10-25"),
+    ("Asia/Beirut", "2026-03-29", "2026-10-25"),
+    ("Pacific/Apia", "2011-12-30", "2011-09-24"),
+]
+"""Zones, and a day of each change of their clocks; Samoa had no 30 December 2011."""
+
+IN_A_NIGHT = ("30 2 * * *", "45 0 * * *", "15 1,2 * * *", "0 * * * *", "*/20 1-3 * * *")
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(("zone", "night"), [(zone, night) for zone, *nights in NIGHTS for night in nights])
+def test_in_the_nights_in_which_clocks_are_changed_each_moment_gets_its_job_at_its_time(
+    crew, still, zone, night
+):
+    runs: list[tuple[str, float, float]] = []
+
+    @crew.client.job(queue="q", name=f"virtual_time.of_{zone}_{night}")
+    def note(cron: str):
+        job = current_job()
+        assert job.scheduled_for is not None
+        runs.append((cron, job.scheduled_for.timestamp(), still.now))
+
+    begin = datetime.fromisoformat(night).replace(hour=12, tzinfo=ZoneInfo(zone)) - timedelta(days=1)
+    still.set(begin)
+    for cron in IN_A_NIGHT:
+        crew(lambda cron=cron: note.every(cron, zone=zone, missed="all").put(cron))
+    crew(lambda: crew.worker.run_until(begin + timedelta(days=2)))
+    first, last = (round((begin + timedelta(days=days)).timestamp()) // 60 for days in (0, 2))
+    expected = debian(IN_A_NIGHT).moments(ZoneInfo(zone), first + 1, last + 1)
+    for cron, minutes in zip(IN_A_NIGHT, expected, strict=True):
+        moments = [minute * 60.0 for minute in minutes]
+        assert [(nominal, now) for own, nominal, now in runs if own == cron] == [
+            (moment, moment) for moment in moments
+        ]

@@ -1,0 +1,135 @@
+"""The moments of a calendar while workers and the store are killed: each gets one job.
+
+`HOLDFAST_OCCURRENCES=1000` makes it a thousand moments.
+"""
+
+import os
+import random
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from time import time
+
+import pytest
+from crew import Crew, send
+
+from holdfast import Client
+from holdfast.commands.admin import ConfigSet
+from holdfast.commands.jobs import JobGet
+from holdfast.commands.recurring import CalendarFacts, Recur, RecurExtend, RecurGet, RecurUnplanned
+from holdfast.errors import HoldfastError
+from holdfast.testing.store import ScratchStore
+from waiting import pause, until
+
+OCCURRENCES = int(os.environ.get("HOLDFAST_OCCURRENCES", "200"))
+GAP_MS = 100
+PIECE = 40
+"""Moments that are planned at once: the plan runs out now and then."""
+
+
+class Planner(threading.Thread):
+    """Plans the template on, as each worker does once a minute; two of them do it at the same time."""
+
+    def __init__(self, url: str, namespace: str, moments: list[int]) -> None:
+        super().__init__()
+        self._client = Client(url, namespace=namespace, deadline=0.2)
+        self._moments = moments
+        self.pieces = 0
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        while not self.stopping.wait(0.05):
+            try:
+                self._plan()
+            except HoldfastError:
+                continue
+        self._client.close()
+
+    def _plan(self) -> None:
+        for short in self._client.run(RecurUnplanned(round(time() * 1000) + 10 * GAP_MS)):
+            more = [(one, one) for one in self._moments if one > short.last_ms][:PIECE]
+            self.pieces += self._client.run(RecurExtend(short.jid, short.last_ms, "", more))
+
+
+@pytest.fixture
+def kept_store() -> Iterator[ScratchStore]:
+    """A store of this test's own, whose log is flushed before it answers."""
+    with ScratchStore("valkey", "fsync") as running:
+        yield running
+
+
+def put_so_far(client: Client) -> int:
+    try:
+        [facts] = client.run(RecurGet(["r"]))
+    except HoldfastError:
+        return 0
+    assert facts is not None
+    return facts.count
+
+
+@pytest.mark.full
+def test_each_moment_gets_one_job_while_workers_and_the_store_are_killed(
+    kept_store: ScratchStore, namespace: str, tmp_path: Path
+) -> None:
+    dice, harm = random.Random(), Counter[str]()
+    with (
+        Client(kept_store.url, namespace=namespace) as client,
+        Crew(tmp_path, kept_store.url, namespace, {"ERRANDS_HERE": str(tmp_path)}) as crew,
+    ):
+        for name, value in (("heartbeat", "1"), ("grace-period", "0.5"), ("jobs-history-count", "5000")):
+            client.run(ConfigSet(name, value))
+
+        def start() -> None:
+            crew.start("-q", "q", "-w", "1", "--interval", "0.2", "-m", "errands")
+
+        for _ in range(3):
+            start()
+        until(lambda: all("started as process" in one.said() for one in crew.workers), "the workers live", 60)
+        begin = round(time() * 1000) + 500
+        moments = [begin + number * GAP_MS for number in range(OCCURRENCES)]
+        # The workers do not plan it on: they know no such zone.
+        facts = CalendarFacts("* * * * *", "Test/Close_moments", missed="all")
+        plan = [(one, one) for one in moments[:PIECE]]
+        client.run(Recur("q", "errands.nothing", GAP_MS, jid="r", calendar=facts, plan=plan, retries=1000))
+        planners = [Planner(kept_store.url, namespace, moments) for _ in range(2)]
+        for planner in planners:
+            planner.start()
+
+        while put_so_far(client) < OCCURRENCES:
+            pause(dice.uniform(0.5, 1.5))
+            if dice.random() < 0.3:
+                kept_store.kill()
+                pause(dice.uniform(0.1, 0.8))
+                kept_store.restart()
+                harm["stores"] += 1
+                continue
+            worker = dice.choice([one for one in crew.workers if one.lives])
+            for pid in worker.processes():
+                send(pid, signal.SIGKILL)
+            worker.wait()
+            start()
+            harm["workers"] += 1
+        for planner in planners:
+            planner.stopping.set()
+        for planner in planners:
+            planner.join()
+
+        def is_quiet() -> bool:
+            counts = client.queues["q"].counts
+            return not any(counts[name] for name in ("waiting", "running", "stalled", "scheduled"))
+
+        until(is_quiet, "all jobs have ended", 90)
+        put = put_so_far(client)
+        jids = [f"r-{number}" for number in range(1, put + 1)]
+        found = [job for at in range(0, put, 64) for job in client.run(JobGet(jids[at : at + 64]))]
+        print(put, "jobs", dict(harm), [planner.pieces for planner in planners])
+        assert [job.scheduled_for_ms for job in found if job is not None] == moments
+        assert {job.state for job in found if job is not None} == {"complete"}
+        [left] = client.run(RecurGet(["r"]))
+        assert left is not None
+        assert left.calendar is not None
+        assert left.calendar.left_out == 0
+        assert harm["workers"] > 0
+        assert sum(planner.pieces for planner in planners) >= OCCURRENCES // PIECE - 1
