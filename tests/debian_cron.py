@@ -125,13 +125,15 @@ def wall_clock(zone: ZoneInfo, first: int, last: int) -> Iterator[tuple[int, int
             yield minute, minute + (ahead if is_same else offset(zone, minute))
 
 
-def changes(zone: ZoneInfo) -> Iterator[int]:
-    """The minutes in which the offset of a zone changes, 2020 to 2040."""
-    before = offset(zone, FIRST)
-    for begin in range(FIRST, LAST, 4 * DAY):
-        if offset(zone, begin + 4 * DAY) == before:
+def changes(
+    zone: ZoneInfo, first: int = FIRST, last: int = LAST, spans: Sequence[int] = (4 * DAY, 60, 1)
+) -> Iterator[int]:
+    """The minutes in which the offset of a zone changes: of spans that begin and end with another offset, each is looked into."""
+    for begin in range(first, last, spans[0]):
+        end = min(begin + spans[0], last)
+        if offset(zone, begin) == offset(zone, end):
             continue
-        for minute in range(begin, begin + 4 * DAY):
-            if offset(zone, minute + 1) != before:
-                before = offset(zone, minute + 1)
-                yield minute + 1
+        if spans[1:]:
+            yield from changes(zone, begin, end, spans[1:])
+        else:
+            yield end

@@ -11,8 +11,10 @@ from holdfast.client.recurring import extend_plans
 from holdfast.code.calendar import Calendar
 from holdfast.code.registry import declared
 from holdfast.commands.recurring import CalendarFacts, Recur, RecurUnplanned
+from holdfast.settings import MAX_DELAY
 
 BERLIN = ZoneInfo("Europe/Berlin")
+MAX_MS = round(MAX_DELAY * 1000)
 
 
 def report(name: str = "sales") -> str:
@@ -104,6 +106,7 @@ def test_jitter_is_the_same_for_one_moment_whoever_computes_it():
     assert len(set(late)) > 50
 
 
+@pytest.mark.few(99)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -113,7 +116,25 @@ def test_jitter_is_the_same_for_one_moment_whoever_computes_it():
         ({"cron": "0 0 29 2 *", "end": 1_800_000_000}, "no moment"),
         ({"cron": "@dayly"}, "expected one of @yearly"),
         ({"cron": 5}, "expected an expression"),
+        ({"cron": "1," * 500_000 + "1 * * * *"}, "at most 200 characters, got 1000009"),
+        ({"cron": "9" * 190 + " * * * *"}, "bad minute"),
+        ({"cron": "٣ * * * *"}, "bad minute"),
+        ({"cron": "*/0 * * * *"}, "bad minute"),
+        ({"cron": "* * * *\0*"}, "five fields"),
+        ({"cron": "0 0 */30 2 1#5"}, "no moment before the year 2100"),
         ({"cron": "* * * * *", "zone": "Europe/Berln"}, "did you mean 'Europe/Berlin'"),
+        ({"cron": "* * * * *", "zone": "e" * 1_000_000}, "at most 100 characters, got 1000000"),
+        ({"cron": "* * * * *", "zone": "localtime"}, "no time zone 'localtime'"),
+        ({"cron": "* * * * *", "zone": "right/Europe/Berlin"}, "did you mean 'Europe/Berlin'"),
+        ({"cron": "* * * * *", "zone": "../../etc/passwd"}, "no time zone"),
+        ({"cron": "* * * * *", "jitter": -1}, "jitter must be from 0"),
+        ({"cron": "* * * * *", "jitter": float("nan")}, "jitter must be a finite"),
+        (
+            {"cron": "* * * * *", "start": datetime(2100, 1, 1, tzinfo=UTC)},
+            "start: expected a moment from 1970 to",
+        ),
+        ({"cron": "* * * * *", "end": 10**400}, "end: expected a moment from 1970 to"),
+        ({"cron": "* * * * *", "end": 5}, "no moment before the end"),
         ({"cron": "* * * * *", "jitter": 60}, "less than the 60 s"),
         ({"cron": "* * * * *", "missed": "never"}, "'once', 'skip', 'all' or a number"),
         ({"cron": "* * * * *", "overlap": "wait"}, "'allow', 'skip' or 'queue'"),
@@ -188,13 +209,66 @@ def test_a_schedule_that_does_not_fit_is_refused_where_it_is_written(do, schedul
         schedule(do.client, job)
 
 
-@pytest.mark.parametrize(("cron", "zone"), [("61 * * * *", "UTC"), ("* * * * *", "Mars/Olympus")])
+def test_a_moment_at_which_a_calendar_starts_is_one_of_it():
+    start = datetime(2027, 1, 1, tzinfo=UTC).timestamp()
+    calendar = Calendar("0 0 1 1 *", start=start, end=start + 86_400).checked()
+    assert list(calendar.moments(0.0)) == [start]
+
+
+SOON_MS = round(datetime.now(UTC).timestamp() * 1000) + 60_000
+
+
+def put_calendar(client: Client, jid: str, facts: CalendarFacts, last_ms: int = SOON_MS) -> None:
+    """Put a template of which one moment is planned."""
+    client.run(Recur("q", "K", 60_000, jid=jid, calendar=facts, plan=[(last_ms, last_ms)]))
+
+
+def unplanned(client: Client) -> list[str]:
+    return [one.jid for one in client.run(RecurUnplanned(SOON_MS + 60_000))]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        CalendarFacts("61 * * * *"),
+        CalendarFacts("* * * * *", "Mars/Olympus"),
+        CalendarFacts("9" * 190 + " * * * *"),
+    ],
+    ids=["cron", "zone", "digits"],
+)
 def test_a_calendar_that_cannot_be_read_is_logged_and_stops_no_other(
-    client: Client, caplog: pytest.LogCaptureFixture, cron: str, zone: str
+    client: Client, caplog: pytest.LogCaptureFixture, facts: CalendarFacts
 ) -> None:
-    soon = round(datetime.now(UTC).timestamp() * 1000) + 60_000
-    for jid, facts in (("bad", CalendarFacts(cron, zone)), ("good", CalendarFacts("* * * * *"))):
-        client.run(Recur("q", "K", 60_000, jid=jid, calendar=facts, plan=[(soon, soon)]))
-    client.runner.run(extend_plans(client._plan_of, soon / 1000))
+    put_calendar(client, "bad", facts)
+    put_calendar(client, "good", CalendarFacts("* * * * *"))
+    client.runner.run(extend_plans(client._plan_of, SOON_MS / 1000))
     assert "recurring job bad is not planned on" in caplog.text
-    assert [one.jid for one in client.run(RecurUnplanned(soon + 60_000))] == ["bad"]
+    assert unplanned(client) == ["bad"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "last_ms"),
+    [(CalendarFacts("0 0 */30 2 1#5"), SOON_MS), (CalendarFacts("* * * * *"), 2 * MAX_MS)],
+    ids=["never", "beyond 2100"],
+)
+def test_a_calendar_without_a_moment_to_come_is_not_looked_at_again(
+    client: Client, facts: CalendarFacts, last_ms: int
+) -> None:
+    put_calendar(client, "over", facts, last_ms)
+    client.runner.run(extend_plans(client._plan_of, last_ms / 1000))
+    assert [one.jid for one in client.run(RecurUnplanned(2 * MAX_MS))] == []
+
+
+def test_a_hundred_calendars_that_cannot_be_read_do_not_stand_before_another(client: Client) -> None:
+    for number in range(120):
+        put_calendar(client, f"bad-{number}", CalendarFacts("* * * * *", "Mars/Olympus"))
+    put_calendar(client, "good", CalendarFacts("* * * * *"), SOON_MS + 1)
+    assert client.runner.run(extend_plans(client._plan_of, SOON_MS / 1000)) == 121
+    assert client.recurring["good"].facts.calendar.planned_ms > SOON_MS + 86_400_000
+
+
+def test_planning_ends_after_some_seconds(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_calendar(client, "r", CalendarFacts("* * * * *"))
+    monkeypatch.setattr("holdfast.client.recurring._SECONDS", -1)
+    assert client.runner.run(extend_plans(client._plan_of, SOON_MS / 1000)) == 0
+    assert unplanned(client) == ["r"]

@@ -16,7 +16,7 @@ from holdfast.commands.recurring import (
     RecurUnplanned,
     RecurUpdate,
 )
-from holdfast.errors import NotUnique, WrongState
+from holdfast.errors import NotUnique, Refused, WrongState
 from native_door import Door, StoreMessage
 
 pytestmark = pytest.mark.each
@@ -250,9 +250,54 @@ def test_a_deleted_template_leaves_no_plan(core, door: Door, clock):
     assert door.ask("EXISTS", door.key("L:r"), door.key("L")) == 0
 
 
-@pytest.mark.parametrize("plan", ["x", "1", "1 2 3", "-1 2", ""])
+@pytest.mark.few(99)
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "x",
+        "1",
+        "1 2 3",
+        "-1 2",
+        "",
+        "1.5 2",
+        "2 1.5",
+        "5 5 5 5",
+        "5 7 6 6",
+        "nan nan",
+        "inf 1",
+        "1 9e15",
+        f"{2**53} 1",
+    ],
+)
 def test_a_plan_that_is_none_is_refused(core, door: Door, plan: str):
     words = ("", 0, "set", "q", "r", "k", "{}", 1000, 0, 0, 0, 0, 2, "cron", "* * * * *", "plan", plan)
     with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT"):
         door("recur", *words)
     assert core(RecurGet(["r"])) == [None]
+
+
+@pytest.mark.few(99)
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("missed", value) for value in ("", "1.5", "0", "-1", "1001", "nan", "never")),
+        *((option, value) for option in ("jitter", "start", "end") for value in ("x", "-1", "1.5", "9e15")),
+        *((option, value) for option in ("cron", "zone") for value in ("", "a\0b", "x" * 201, b"\xff")),
+        ("overlap", ""),
+    ],
+)
+def test_an_odd_calendar_is_refused(core, door: Door, option: str, value: str | bytes):
+    found = {"cron": "* * * * *", "plan": "5 5", option: value}
+    pairs = [word for pair in found.items() for word in pair]
+    with pytest.raises(StoreMessage, match=f"HF_BAD_ARGUMENT.*{option}"):
+        door("recur", "", 0, "set", "q", "r", "k", "{}", 1000, 0, 0, 0, 0, len(found), *pairs)
+    assert core(RecurGet(["r"])) == [None]
+
+
+def test_a_plan_that_begins_before_what_it_follows_is_refused(core, clock):
+    start = clock.now_ms
+    core(recur(hourly(start, 2)))
+    for first in (-5, 2):
+        with pytest.raises(Refused, match="before the moment"):
+            core(RecurExtend("r", start + 2 * HOUR, "", hourly(start, 2, first)))
+    assert template(core).calendar.planned_ms == start + 2 * HOUR

@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from random import sample
+from time import monotonic
 from typing import Any, Final, Generic, NoReturn, TypeVar, Unpack
 
 import msgspec
@@ -19,7 +21,7 @@ from holdfast.client.descriptors import (
 )
 from holdfast.client.jobs.facts import JidHandle, Local, imported
 from holdfast.client.recur_options import Changes, make_update
-from holdfast.code.calendar import LEAST_SECONDS, Calendar, tz_version
+from holdfast.code.calendar import LEAST_SECONDS, Calendar, check_cron, tz_version
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.base import map_reply
@@ -36,7 +38,7 @@ from holdfast.commands.recurring import (
     RecurUpdate,
     Unplanned,
 )
-from holdfast.errors import UsageError
+from holdfast.errors import Refused, UsageError
 from holdfast.models import text
 from holdfast.settings import MAX_BATCH, check_each, check_name, check_text
 from holdfast.text import one_line
@@ -288,34 +290,45 @@ class AsyncRecurringJob(RecurringVerbs, AsyncMethods):
 log = logging.getLogger("holdfast")
 _AHEAD_MS: Final = round(LEAST_SECONDS * 1000)
 _PIECES: Final = 10
+_COUNTS: Final = (100, 1000)
+_SECONDS: Final = 3.0
+"""Planning stops after this time until it is called again: the heartbeats of a worker wait meanwhile."""
 
 
 def extend_plans(ask: Planner, now: float) -> Plan[int]:
-    """Plan recurring jobs on that follow a calendar and have few moments left; return how many there were.
+    """Plan recurring jobs on that follow a calendar and have few moments left; return how many were looked at.
 
-    Every worker does it once a minute. Of two that do it at the same time, one does it. Core: verbs/recur.lua.
+    Every worker does it once a minute, in an order of its own. Of two that do it at the same time, one does it. Core: verbs/recur.lua.
     """
-    short = yield from ask(RecurUnplanned(round(now * 1000) + _AHEAD_MS))
-    for one in short:
-        yield from _extend(ask, one, now)
-    return len(short)
+    end, tried = monotonic() + _SECONDS, set[str]()
+    for count in _COUNTS:
+        short = yield from ask(RecurUnplanned(round(now * 1000) + _AHEAD_MS, count))
+        for one in sample(short, len(short)):  # so that none stands before the others again and again
+            if monotonic() > end:
+                return len(tried)
+            if one.jid not in tried:
+                tried.add(one.jid)
+                yield from _extend(ask, one, now)
+        if len(short) < count:
+            break
+    return len(tried)
 
 
 def _extend(ask: Planner, one: Unplanned, now: float) -> Plan[None]:
     """Plan one on until it has enough, also if nobody did for a long time."""
     own, last_ms = one.calendar, one.last_ms
-    calendar = Calendar(own.cron, own.zone, own.jitter_ms / 1000, own.start_ms / 1000, own.end_ms / 1000)
-    for _ in range(_PIECES):
-        try:
-            plan = calendar.checked().plan(one.jid, last_ms / 1000)
-        except UsageError as error:  # another client wrote it, or its zone is unknown to this machine
-            log.error("recurring job %s is not planned on: %s", one_line(one.jid), one_line(str(error)))
-            return
-        if not (yield from ask(RecurExtend(one.jid, last_ms, tz_version(), plan))) or not plan:
-            return
-        last_ms = plan[-1].nominal_ms
-        if last_ms > now * 1000 + _AHEAD_MS:
-            return
+    times = (own.jitter_ms / 1000, own.start_ms / 1000, own.end_ms / 1000)
+    try:
+        calendar = Calendar(check_cron(own.cron), own.zone, *times)
+        for _ in range(_PIECES):
+            plan = calendar.plan(one.jid, last_ms / 1000)
+            if not (yield from ask(RecurExtend(one.jid, last_ms, tz_version(), plan))) or not plan:
+                return
+            last_ms = plan[-1].nominal_ms
+            if last_ms > now * 1000 + _AHEAD_MS:
+                return
+    except (UsageError, Refused) as error:  # another client wrote it, or its zone is unknown to this machine
+        log.error("recurring job %s is not planned on: %s", one_line(one.jid), one_line(str(error)))
 
 
 J = TypeVar("J", bound=RecurringVerbs)

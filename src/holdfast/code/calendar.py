@@ -8,14 +8,15 @@ that fall on one moment are one.
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import lru_cache
 from hashlib import sha256
 from heapq import heappop, heappush
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.errors import UsageError
-from holdfast.settings import check_seconds
+from holdfast.settings import MAX_DELAY, check_seconds
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -38,6 +39,12 @@ _NICKNAMES: Final = {
 }
 _FIELDS: Final = 5
 _LAST_YEAR: Final = 2100
+_LAST_MOMENT: Final = datetime(_LAST_YEAR, 1, 1, tzinfo=UTC).timestamp()
+_OF_A_MACHINE: Final = frozenset({"localtime", "posixrules", "Factory"})
+_WITH_LEAP_SECONDS: Final = "right/"
+"""Files of zones that are others on other machines, or whose minutes are not those of the store."""
+_LONGEST: Final = {"cron": 200, "zone": 100}
+"""Bytes that the core keeps of each."""
 _LONG_CHANGE: Final = 3 * 3600
 """Seconds: what a change of the clock skips that is so long does not run after it."""
 
@@ -63,8 +70,15 @@ class Calendar(NamedTuple):
         found = self._replace(cron=check_cron(self.cron), zone=check_zone(self.zone))
         if found.end and found.end <= found.start:
             raise UsageError("end must be later than start")
-        if found.first_after(found.start) is None:
-            raise UsageError(f"cron: {self.cron!r:.100} names no moment before the year {_LAST_YEAR}")
+        if found.first_after(0.0) is None:
+            before = (
+                f"before the year {_LAST_YEAR}"
+                if not found.end
+                else "between start and end"
+                if found.start
+                else "before the end"
+            )
+            raise UsageError(f"cron: {self.cron!r:.100} names no moment {before}")
         return found
 
     def first_after(self, moment: float) -> float | None:
@@ -74,6 +88,8 @@ class Calendar(NamedTuple):
     def moments(self, after: float) -> Iterator[float]:
         """Yield the moments after one, in epoch seconds, without jitter."""
         last = max(after, self.start - 0.001)
+        if last >= _LAST_MOMENT:  # also what no datetime can be
+            return
         for moment in _moments_from(self.cron, zone_of(self.zone), last):
             if self.end and moment > self.end:
                 return
@@ -149,6 +165,10 @@ def check_cron(cron: object) -> str:
 
     if not isinstance(cron, str):
         raise UsageError(f"cron: expected an expression such as '0 3 * * *', got {cron!r:.100}")
+    if len(cron) > _LONGEST["cron"]:
+        raise UsageError(
+            f"cron: expected at most {_LONGEST['cron']} characters, got {len(cron)}: {cron!r:.50}…"
+        )
     written = " ".join(_NICKNAMES.get(cron.strip().lower(), cron).split())
     if written.startswith("@"):
         raise UsageError(f"cron: expected one of {', '.join(_NICKNAMES)}, got {cron!r:.100}")
@@ -174,26 +194,47 @@ def check_zone(zone: object) -> str:
         return zone.key
     if not isinstance(zone, str) or not zone:
         raise UsageError(f"zone: expected a name such as 'Europe/Berlin', got {zone!r:.100}")
-    zone_of(zone)
+    if len(zone) > _LONGEST["zone"]:
+        raise UsageError(
+            f"zone: expected at most {_LONGEST['zone']} characters, got {len(zone)}: {zone!r:.50}…"
+        )
+    if _zone(zone) is None:
+        raise UsageError(f"zone: there is no time zone {zone!r:.100}{_advice(zone)}")
     return zone
 
 
-@cache
 def zone_of(name: str) -> "ZoneInfo":
     """Return a time zone by its name. Raises UsageError."""
-    from zoneinfo import TZPATH, ZoneInfo, available_timezones
+    found = _zone(name)
+    if found is None:
+        raise UsageError(f"zone: there is no time zone {name!r:.100}{_advice('')}")
+    return found
 
+
+@lru_cache(1024)
+def _zone(name: str) -> "ZoneInfo | None":
+    from zoneinfo import ZoneInfo
+
+    if name in _OF_A_MACHINE or name.startswith(_WITH_LEAP_SECONDS):
+        return None
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        known = available_timezones()
+        return None
+
+
+def _advice(name: str) -> str:
+    """Return the name that is nearest to one of a zone that there is not, or what is missing on this machine."""
+    from zoneinfo import TZPATH, available_timezones
+
+    if _zone("UTC") is None:
+        return f"; this machine has no time zones (looked in {', '.join(TZPATH)}): pip install tzdata"
+    if not name:
+        return ""
     from difflib import get_close_matches  # needed only for errors
 
-    close = get_close_matches(name, known, 1, 0.5)
-    advice = f"; did you mean {close[0]!r}?" if close else ""
-    if not known:
-        advice = f"; this machine has no time zones (looked in {', '.join(TZPATH)}): pip install tzdata"
-    raise UsageError(f"zone: there is no time zone {name!r:.100}{advice}")
+    close = get_close_matches(name, available_timezones() - _OF_A_MACHINE, 1, 0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def tz_version() -> str:
@@ -214,4 +255,10 @@ def moment_of(what: str, moment: object) -> float:
         moment = moment.timestamp()
     if isinstance(moment, bool) or not isinstance(moment, (int, float)):
         raise UsageError(f"{what} must be a datetime or epoch seconds, not {moment!r:.80}")
-    return check_seconds(what, moment)
+    check_seconds(what, moment, -inf, inf)
+    if not 0 <= moment <= MAX_DELAY:
+        last = datetime.fromtimestamp(MAX_DELAY, UTC)
+        raise UsageError(
+            f"{what}: expected a moment from 1970 to {last:%Y-%m-%d}, got {moment!r:.40} epoch seconds"
+        )
+    return float(moment)

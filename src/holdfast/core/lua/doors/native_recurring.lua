@@ -91,7 +91,9 @@ return {
   end },
   { "recur_extend", ADDS, "jid after tz plan", function(ctx, args)
     local jid, after, tz = name(args, 1, "jid"), checks.time(args, 2, "after"), checks.text(args, 3, "tz", 100)
-    return recur.extend(ctx, jid, after, plan.read(args[4] or "") or bad("plan is pairs of ms"), tz)
+    local moments = plan.read(args[4] or "") or bad("plan is pairs of ms")
+    if moments[2] and moments[2] <= after then bad("the plan begins before the moment that it follows") end
+    return recur.extend(ctx, jid, after, moments, tz)
   end },
   { "recur_get", READS, "jid...", function(ctx, args) return recur.get(ctx, args, 1, names(args, 1, "jid")) end },
   { "recur_update", ADDS, "line number jid (key value)...", requests.row(function(ctx, args)

@@ -21,6 +21,9 @@ local LONGEST_TRACE = 1024 -- bytes
 local CALENDAR = {
   cron = 200, zone = 100, tz = 100, missed = 20, overlap = 20, jitter = 20, start = 20, ["end"] = 20, plan = 65536,
 }
+local IS_MS = { jitter = true, start = true, ["end"] = true }
+local IS_WORD = { cron = true, zone = true, overlap = true }
+local MISSED, MOST_MISSED = { once = true, skip = true, all = true }, 1000
 local HOLDS = { ["end"] = true, start = true }
 local CONFLICTS = { keep = true, raise = true, replace = true, cancel = true }
 
@@ -49,6 +52,17 @@ local OWN = "^own " -- only a job of the queue that is put into may be met: of p
 local function conflict(given)
   if CONFLICTS[(gsub(given, OWN, ""))] then return given end
   checks.bad("on_conflict is keep, raise, replace or cancel")
+end
+
+-- An option of a calendar as it is kept. What it means is checked by those who plan, but nothing odd is kept.
+local function of_calendar(args, i, option)
+  local given = checks.text(args, i + 1, option, CALENDAR[option])
+  if IS_MS[option] then return format("%.0f", checks.number(args, i + 1, option, 0, bounds.CENTURY)) end
+  if IS_WORD[option] and not text.is_clean(given) then checks.bad(option .. " is text without control characters") end
+  if option == "missed" and not MISSED[given] then
+    checks.number(args, i + 1, "missed, if not once, skip or all,", 1, MOST_MISSED)
+  end
+  return given
 end
 
 local function add(opts, seen, list, value)
@@ -85,7 +99,7 @@ local function read(args, first, count)
       opts.backoff = M.backoff(args[i + 1])
     elseif CALENDAR[option] then
       opts.calendar = opts.calendar or {}
-      opts.calendar[option] = checks.text(args, i + 1, option, CALENDAR[option])
+      opts.calendar[option] = of_calendar(args, i, option)
     elseif option == "trace" then
       opts.trace = trace(args[i + 1])
     elseif option == "needs" then

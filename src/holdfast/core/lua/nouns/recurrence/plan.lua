@@ -4,21 +4,25 @@
 -- for. The score of the template in its queue's set is the first of them, which is taken off the list. The sorted set
 -- `L` has all such templates by the last moment that is planned: those with little left are planned on by any worker.
 -- A template without a moment left puts no jobs until then.
+local bounds = require("base.bounds")
 local text = require("base.text")
 local M = {}
 
 local ENTRY = "<dd"
 local ENDLESS = 2 ^ 53 - 1
+local LATEST = 2 * bounds.CENTURY -- ms: of a moment
 local MOST = 1500 -- moments that are kept
 local PIECE = 100 -- moments written at once
 
--- The moments in a text of numbers in ms, due and nominal in turns; nil if it is none.
+-- The moments in a text of whole numbers in ms, due and nominal in turns, each nominal one after the one before; nil if
+-- it is none.
 function M.read(given)
   local moments = {}
   for word in given:gmatch("%S+") do
-    local ms = text.number(word)
-    if not ms or ms < 0 then return nil end
-    moments[#moments + 1] = ms
+    local ms, n = text.number(word), #moments
+    if not ms or ms < 0 or ms > LATEST or ms % 1 ~= 0 then return nil end
+    if n % 2 == 1 and n > 1 and ms <= moments[n - 1] then return nil end
+    moments[n + 1] = ms
   end
   return #moments % 2 == 0 and #moments <= 2 * MOST and moments or nil
 end
