@@ -99,7 +99,7 @@ def running_under_a_new_limit(root: Root, size: int) -> Iterator[Call]:
 
 
 def template(jid: str, offset: int, *wish: str) -> Call:
-    return "recur", ("", 0, "q", jid, *JOB, 60_000, offset, 0, 5, 0, len(wish) // 2, *wish)
+    return "recur", ("", 0, "set", "q", jid, *JOB, 60_000, offset, 0, 5, 0, len(wish) // 2, *wish)
 
 
 def templates(root: Root, size: int) -> Iterator[Call]:

@@ -69,67 +69,81 @@ def put_so_far(client: Client) -> int:
     return facts.count
 
 
+def is_quiet(client: Client) -> bool:
+    counts = client.queues["q"].counts
+    return not any(counts[name] for name in ("waiting", "running", "stalled", "scheduled"))
+
+
+def start(crew: Crew) -> None:
+    crew.start("-q", "q", "-w", "1", "--interval", "0.2", "-m", "errands")
+
+
+def put_template(client: Client) -> list[int]:
+    """Put a template with its first moments; return all moments that it will have."""
+    begin = round(time() * 1000) + 500
+    moments = [begin + number * GAP_MS for number in range(OCCURRENCES)]
+    # The workers do not plan it on: they know no such zone.
+    facts = CalendarFacts("* * * * *", "Test/Close_moments", missed="all")
+    plan = [(one, one) for one in moments[:PIECE]]
+    client.run(Recur("q", "errands.nothing", GAP_MS, jid="r", calendar=facts, plan=plan, retries=1000))
+    return moments
+
+
+def kill_until_all_are_put(client: Client, store: ScratchStore, crew: Crew) -> Counter[str]:
+    """Kill a worker or the store once a second, and start it again; return how many."""
+    dice, harm = random.Random(), Counter[str]()
+    while put_so_far(client) < OCCURRENCES:
+        pause(dice.uniform(0.5, 1.5))
+        if dice.random() < 0.3:
+            store.kill()
+            pause(dice.uniform(0.1, 0.8))
+            store.restart()
+            harm["stores"] += 1
+        else:
+            worker = dice.choice([one for one in crew.workers if one.lives])
+            for pid in worker.processes():
+                send(pid, signal.SIGKILL)
+            worker.wait()
+            start(crew)
+            harm["workers"] += 1
+    return harm
+
+
+def check(client: Client, moments: list[int]) -> None:
+    """Each moment has got one job, which has completed."""
+    jids = [f"r-{number}" for number in range(1, put_so_far(client) + 1)]
+    found = [job for at in range(0, len(jids), 64) for job in client.run(JobGet(jids[at : at + 64]))]
+    assert [job.scheduled_for_ms for job in found if job is not None] == moments
+    assert {job.state for job in found if job is not None} == {"complete"}
+    [left] = client.run(RecurGet(["r"]))
+    assert left is not None
+    assert left.calendar is not None
+    assert left.calendar.left_out == 0
+
+
 @pytest.mark.full
 def test_each_moment_gets_one_job_while_workers_and_the_store_are_killed(
     kept_store: ScratchStore, namespace: str, tmp_path: Path
 ) -> None:
-    dice, harm = random.Random(), Counter[str]()
     with (
         Client(kept_store.url, namespace=namespace) as client,
         Crew(tmp_path, kept_store.url, namespace, {"ERRANDS_HERE": str(tmp_path)}) as crew,
     ):
         for name, value in (("heartbeat", "1"), ("grace-period", "0.5"), ("jobs-history-count", "5000")):
             client.run(ConfigSet(name, value))
-
-        def start() -> None:
-            crew.start("-q", "q", "-w", "1", "--interval", "0.2", "-m", "errands")
-
         for _ in range(3):
-            start()
+            start(crew)
         until(lambda: all("started as process" in one.said() for one in crew.workers), "the workers live", 60)
-        begin = round(time() * 1000) + 500
-        moments = [begin + number * GAP_MS for number in range(OCCURRENCES)]
-        # The workers do not plan it on: they know no such zone.
-        facts = CalendarFacts("* * * * *", "Test/Close_moments", missed="all")
-        plan = [(one, one) for one in moments[:PIECE]]
-        client.run(Recur("q", "errands.nothing", GAP_MS, jid="r", calendar=facts, plan=plan, retries=1000))
+        moments = put_template(client)
         planners = [Planner(kept_store.url, namespace, moments) for _ in range(2)]
         for planner in planners:
             planner.start()
-
-        while put_so_far(client) < OCCURRENCES:
-            pause(dice.uniform(0.5, 1.5))
-            if dice.random() < 0.3:
-                kept_store.kill()
-                pause(dice.uniform(0.1, 0.8))
-                kept_store.restart()
-                harm["stores"] += 1
-                continue
-            worker = dice.choice([one for one in crew.workers if one.lives])
-            for pid in worker.processes():
-                send(pid, signal.SIGKILL)
-            worker.wait()
-            start()
-            harm["workers"] += 1
+        harm = kill_until_all_are_put(client, kept_store, crew)
         for planner in planners:
             planner.stopping.set()
-        for planner in planners:
             planner.join()
-
-        def is_quiet() -> bool:
-            counts = client.queues["q"].counts
-            return not any(counts[name] for name in ("waiting", "running", "stalled", "scheduled"))
-
-        until(is_quiet, "all jobs have ended", 90)
-        put = put_so_far(client)
-        jids = [f"r-{number}" for number in range(1, put + 1)]
-        found = [job for at in range(0, put, 64) for job in client.run(JobGet(jids[at : at + 64]))]
-        print(put, "jobs", dict(harm), [planner.pieces for planner in planners])
-        assert [job.scheduled_for_ms for job in found if job is not None] == moments
-        assert {job.state for job in found if job is not None} == {"complete"}
-        [left] = client.run(RecurGet(["r"]))
-        assert left is not None
-        assert left.calendar is not None
-        assert left.calendar.left_out == 0
+        until(lambda: is_quiet(client), "all jobs have ended", 90)
+        print(dict(harm), [planner.pieces for planner in planners])
+        check(client, moments)
         assert harm["workers"] > 0
         assert sum(planner.pieces for planner in planners) >= OCCURRENCES // PIECE - 1
