@@ -704,7 +704,7 @@ def test_a_program_that_is_no_worker_is_only_told_that_it_has_grown(client, capl
     client.queues["q"].put(Failing, {})
     with caplog.at_level(logging.WARNING, "holdfast"), pytest.raises(ConnectionError):
         MemoryUsageMonitor(1).around_perform(client.queues["q"].pop(), Failing.process)
-    assert "KB, more than 1: it ends" in caplog.text
+    assert "more than 1 KB: it ends after its jobs" in caplog.text
 
 
 @pytest.mark.parametrize("limit", [0, -1, "1 GB", None])

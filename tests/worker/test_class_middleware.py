@@ -212,7 +212,7 @@ def test_a_process_that_has_grown_ends_after_its_job_and_is_replaced(worn, pool,
     worker = worn.start(pool)
     jid = worn.q.put(klass, {})
     until(lambda: worn.state(jid) == "complete", "the job is complete")
-    until(lambda: "KB, more than 1: it ends" in worker.said(), "the process ends")
+    until(lambda: "more than 1 KB: it ends after its jobs" in worker.said(), "the process ends")
     if pool == "serial":
         assert worker.wait() == 0
     elif pool == "fork":

@@ -133,7 +133,7 @@ class StoreSession:
         if type(reply) is Settlement:
             jobs = reply.jobs
             for jid, refused in reply.lost.items():
-                log.warning("the result of job %s is not recorded: %s", jid, refused)
+                log.warning("job %s: the store refused its result, which is not recorded: %s", jid, refused)
         if route.plain is None:
             route.after(jobs, asked, limit)
             if finds and (done or others) and self._patient == WILL_NOT_WAIT:

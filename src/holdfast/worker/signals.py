@@ -166,7 +166,7 @@ def before_and_after_work() -> Handlers:
 
 
 def _end_command(number: int, frame: FrameType | None) -> None:
-    log.info("stopped without being at work")
+    log.info("stopped; no job was running")
     end_process(number, frame)
 
 

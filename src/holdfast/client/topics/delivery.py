@@ -203,7 +203,7 @@ class SubscriptionBase:
         try:
             yield self._run(TopicReserve(self.topic, self.ttr_ms, None, 0, WOKEN))
         except HoldfastError as error:
-            log.debug("topic %s: no other subscription could be woken: %s", self.topic, error)
+            log.debug("topic %s: a wake-up could not be passed on: %s", self.topic, error)
 
     def _deliver(self, messages: Sequence[Message]) -> Steps[None]:
         items = [self.item_class(message, self.client) for message in messages]

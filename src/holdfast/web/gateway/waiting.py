@@ -344,7 +344,7 @@ class WaitingPops:
             await self._client.run(Release(leases, "preempted", "the client disconnected"))
         except HoldfastError as error:
             what = counted(len(leases), "job")
-            logger.warning("%s could not be released, and will be requeued when leases end: %s", what, error)
+            logger.warning("%s could not be released; requeued when the leases end: %s", what, error)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

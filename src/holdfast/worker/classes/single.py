@@ -202,7 +202,7 @@ class GeventWorker(_Many):
         """Kill the greenlet of a job that is not this worker's any more; one that it does not perform is ignored."""
         greenlet = self.greenlets.get(jid)
         if greenlet is not None:
-            log.warning("job %s is not this worker's any more; its greenlet is killed", jid)
+            log.warning("job %s: its lease was lost; its greenlet is killed", jid)
             greenlet.kill(block=False)
 
     def _built_in(self) -> tuple[Any, ...]:

@@ -120,7 +120,7 @@ class PendingReleases:
             sleep(min(self.due(), end) - monotonic())
         for pending in self._pending:
             for lease in chain.from_iterable(pending.leases.values()):
-                log.warning("job %s is requeued when its lease ends: it could not be released", lease.jid)
+                log.warning("job %s could not be released; it is requeued when its lease ends", lease.jid)
 
     def _send(self, pending: _PendingRelease) -> None:
         if pending.leases:

@@ -64,7 +64,11 @@ def _watched(max_memory: int, job: Any) -> Generator[None]:
         used = memory_used()
         if used > max_memory:
             log.warning(
-                "after job %s this process uses %d KB, more than %d: it ends", job.jid, used, max_memory
+                "process %d uses %d KB after job %s, more than %d KB: it ends after its jobs",
+                os.getpid(),
+                used,
+                job.jid,
+                max_memory,
             )
             end_gracefully()
 

@@ -396,7 +396,7 @@ def after_error(current: RunningJob, target: CodeTarget, error: BaseException) -
     """Return the outcome of a job whose code raised."""
     facts, made = current.facts, current.made
     if isinstance(error, LeaseLost):
-        log.warning("job %s lost its lease while it ran: %s", facts.jid, error)
+        log.warning("job %s: its lease was lost; its result is not recorded (%s)", facts.jid, error)
         return None
     if made is not None and made.state_changed:
         log.warning(

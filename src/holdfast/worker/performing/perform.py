@@ -156,7 +156,11 @@ class Performer:
             try:
                 middleware.begin(current)
             except Exception:
-                log.exception("job %s runs without %s", current.facts.jid, type(middleware).__name__)
+                log.exception(
+                    "middleware %s failed before job %s, which runs without it",
+                    type(middleware).__name__,
+                    current.facts.jid,
+                )
                 begun = tuple(each for each in begun if each is not middleware)
         return begun
 
@@ -165,7 +169,9 @@ class Performer:
             try:
                 middleware.end(current, outcome)
             except Exception:
-                log.exception("%s could not end job %s", type(middleware).__name__, current.facts.jid)
+                log.exception(
+                    "middleware %s failed after job %s", type(middleware).__name__, current.facts.jid
+                )
 
     def _perform(self, current: RunningJob, run: RunCoroutine, lift: Lift) -> Outcome:
         prepared = self._prepare(current)

@@ -77,7 +77,7 @@ class Surroundings:
                 if hook is not None:
                     hook()
             except Exception:
-                log.exception("after_fork of %s failed", type(middleware).__name__)
+                log.exception("after_fork of middleware %s failed", type(middleware).__name__)
 
     def close(self) -> None:
         """Leave nothing behind."""

@@ -287,7 +287,7 @@ class Route:
                 yield from self._finding.hand_on(self._shard)
             except HoldfastError as error:
                 # The jobs are this worker's all the same; a waiting worker tries by itself after the interval.
-                log.debug("no other worker was woken: %s", error)
+                log.debug("a wake-up could not be passed on: %s", error)
 
     def _meant(self, names: Sequence[str]) -> Sequence[str]:
         """Which of these queues are meant, first to last."""

@@ -256,7 +256,7 @@ def with_what_it_held(settings: WorkerSettings, store: StoreChoice) -> WorkerSet
         served = set(settings.queues if resolver is None else resolver.resolve())
         held = resumable(client, settings.name, served.__contains__)
     except TransportError as error:
-        log.warning("no jobs are resumed: %s; they are handed out again when their leases end", error)
+        log.warning("no jobs are resumed: %s; they are requeued when their leases end", error)
         return settings
     finally:
         client.close()

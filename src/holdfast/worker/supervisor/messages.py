@@ -80,5 +80,5 @@ def _read(message: bytes) -> list[StoreMessage]:
     try:
         return [msgspec.json.decode(message, type=StoreMessage)]
     except msgspec.MsgspecError as error:
-        log.warning("Pubsub error: %s in %.100r", error, message)
+        log.warning("a message of the store was ignored: %s in %.100r", error, message)
         return []
