@@ -93,6 +93,46 @@ def test_a_recurring_job_is_made_run_changed_paused_and_deleted(
     until(lambda: not Console(client).recurring().rows, "it is deleted")
 
 
+def test_while_somebody_types_a_calendar_its_next_moments_appear_in_both_zones_or_what_is_wrong(
+    visit: Visits, client: Client
+) -> None:
+    page = visit("/recurring?new=1", timezone_id="America/New_York")
+    form, shown = page.locator("#new form"), page.locator("#preview")
+    expect(shown).to_contain_text("America/New_York")
+    form.get_by_label("By a cron expression").check()
+    expect(form.get_by_label("Interval in seconds")).to_be_hidden()
+    form.get_by_role("textbox", name="Cron expression").press_sequentially("30 2 * *", delay=20)
+    expect(shown).to_have_text(
+        "cron: expected five fields (minute, hour, day, month, weekday) such as '0 3 * * *', got '30 2 * *'"
+    )
+    form.get_by_role("textbox", name="Cron expression").press_sequentially(" *", delay=20)
+    expect(shown.locator("tbody tr")).to_have_count(5)
+    form.get_by_label("Time zone").fill("Europe/Berlni")
+    expect(shown).to_contain_text("did you mean 'Europe/Berlin'?")
+    form.get_by_label("Time zone").fill("Europe/Berlin")
+    expect(shown.locator("thead")).to_contain_text("America/New_York")
+    form.get_by_label("Start").fill("2027-03-28T00:00")
+    expect(shown.locator("tbody tr").first).to_contain_text("Sun 28 Mar 2027, 03:00 UTC+2")
+    expect(shown.locator("tbody tr").first).to_contain_text("Sat 27 Mar 2027, 21:00 UTC-4")
+    expect(shown.locator("tbody tr").first).to_contain_text("clock set forward by 1 h")
+    visit.expect("status of 400")
+    form.get_by_label("Class or function").fill("shop.nightly")
+    form.get_by_label("Queue").fill("reports")
+    form.get_by_role("textbox", name="End").fill("2027-03-27T00:00")
+    form.get_by_role("button", name="Add").click()
+    toast(page, "end must be later than start")
+    expect(form.get_by_label("Class or function")).to_have_value("shop.nightly")
+    assert not Console(client).recurring().rows
+    form.get_by_role("textbox", name="End").fill("")
+    form.get_by_label("Overlap").select_option("skip")
+    form.get_by_role("button", name="Add").click()
+    toast(page, "added")
+    [facts] = Console(client).recurring().rows
+    assert facts.calendar is not None
+    assert (facts.calendar.zone, facts.calendar.overlap) == ("Europe/Berlin", "skip")
+    expect(page.locator("main")).to_contain_text("30 2 * * *")
+
+
 def test_the_missed_turns_of_a_recurring_job_are_counted_until_a_worker_asks(
     visit: Visits, client: Client
 ) -> None:

@@ -233,14 +233,38 @@ class Faces:
         action = self._action(ctx)
         form = await read_form(ctx.request)
         by_script = "hx-request" in ctx.request.headers
+        if action.part and action.again is not None:
+            return await self._again(ctx, action, form, by_script)
         try:
             outcome = await action.run(ctx, from_form(action.body, form))
         except HoldfastError as error:
+            if action.again is not None and not by_script:
+                return await self._again(ctx, action, form, error=error)
             return self._failed(ctx, action, error, form, by_script)
         if isinstance(outcome, Question):
             return self._asked(ctx, action, outcome, form, by_script)
         self.site.hub.changed("audit", *outcome.keys)
         return self._done(ctx, outcome, form, by_script)
+
+    async def _again(
+        self,
+        ctx: Context,
+        action: ActionRoute,
+        form: Form,
+        by_script: bool = False,
+        error: HoldfastError | None = None,
+    ) -> Response:
+        """Show a form with what was typed in it, and what is wrong with it."""
+        assert action.again is not None
+        found = await action.again(ctx, form)
+        if by_script:
+            return HTMLResponse(self.site.pages.page(action.part, ctx, found.page))
+        await self.site.hub.look()
+        ctx.place, ctx.changes = found.place, self.site.hub.version
+        if error is not None:
+            ctx.flash = Flash(one_line(str(error)), "failed")
+        html = self.site.pages.page(found.template, ctx, found.page)
+        return HTMLResponse(html, 200 if error is None else status_of(error))
 
     def _done(self, ctx: Context, done: Done, form: Form, by_script: bool) -> Response:
         if not by_script:

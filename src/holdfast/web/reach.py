@@ -260,7 +260,7 @@ _ACTIONS: Final[Mapping[str, str]] = {
     "queues": "pause resume put purge set forget",
     "jobs": "retry fail move cancel delete expire run delay priority retries data tag untag track untrack move-back edit undepend reveal",
     "failed": "retry move cancel mute unmute probe edit",
-    "recurring": "run pause resume delete edit add",
+    "recurring": "run pause resume delete edit add preview",
     "topics": "put cancel deliver postpone give-back",
     "workers": "quiet resume forget",
     "throttles": "set delete release",

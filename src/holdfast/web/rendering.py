@@ -11,6 +11,7 @@ from holdfast.core.library import shown_core
 from holdfast.errors import UsageError
 from holdfast.settings import DEFAULT_BACKLOG
 from holdfast.web import charts, formatting
+from holdfast.web.pages.recurring_form import zone_names
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 
@@ -32,6 +33,7 @@ class Pages:
             "default_backlog": DEFAULT_BACKLOG,
             "shown_core": shown_core,
             "put_options": OPTIONS,
+            "zone_names": zone_names,
         }
         self._environment.globals.update({**formatting.GLOBALS, **more})
 

@@ -118,12 +118,21 @@ class TagsBody(msgspec.Struct, frozen=True):
     value: Any
 
 
+class Again(msgspec.Struct, frozen=True):
+    """A page that shows a form with what was typed in it: its path, its template, and what that shows."""
+
+    place: str
+    template: str
+    page: msgspec.Struct
+
+
 class ActionRoute(msgspec.Struct, frozen=True, kw_only=True):
     """An action: `POST /act/<noun>/<verb>` with a form, `POST /api/v1/<noun>/<verb>` with JSON.
 
     `run` is called with the context and the body, and returns what was done, or a question that has to be answered before.
     `tagged` returns what it changes, for requests with If-Match: then `ctx.matched` has the value. `place` is the field of a form
-    whose value names the place where an error is shown.
+    whose value names the place where an error is shown. `again` is called with the context and a form: where there are no scripts, a form that is
+    refused is shown again by that page. With a `part`, a template, the action changes nothing: forms get the page, and those that a script sends that part of it.
     """
 
     noun: str
@@ -134,6 +143,8 @@ class ActionRoute(msgspec.Struct, frozen=True, kw_only=True):
     role: Role = "operator"
     tagged: Callable[..., Awaitable[TagsBody]] | None = None
     place: str = ""
+    again: Callable[..., Awaitable[Again]] | None = None
+    part: str = ""
 
 
 class Table(msgspec.Struct, frozen=True):

@@ -6,18 +6,37 @@ from itertools import islice, takewhile
 from typing import Any, Final
 
 import msgspec
+from starlette.datastructures import ImmutableMultiDict
 
-from holdfast.code.calendar import MOST_MOMENTS, Calendar
+from holdfast.code.calendar import MOST_MOMENTS
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.configuration import version_of
 from holdfast.console.plain import stored
 from holdfast.console.put import NamedCode
+from holdfast.console.read.calendars import coming
 from holdfast.console.read.queries import HOUR_MS, Page
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.settings import DEFAULT_BACKLOG
 from holdfast.text import every, name_or_count
 from holdfast.web.context import Context
-from holdfast.web.views import ActionRoute, Body, Done, Refusal, Repeal, TagsBody, View
+from holdfast.web.pages.recurring_form import (
+    Preview,
+    PreviewRecurring,
+    Timing,
+    preview_of,
+    sentence_of,
+    timing_options,
+)
+from holdfast.web.views import (
+    ActionRoute,
+    Again,
+    Body,
+    Done,
+    Refusal,
+    Repeal,
+    TagsBody,
+    View,
+    from_form,
+)
 
 # The turns of a recurring job: in words, those to come, and those that were missed.
 
@@ -45,9 +64,7 @@ def _next_day(one: RecurringFacts, now_ms: int) -> Iterable[int]:
     """Return the times of the next 24 hours at which a recurring job puts jobs, in epoch milliseconds; at most 1,500."""
     if one.calendar is None:
         return range(max(one.next_ms, now_ms), now_ms + _DAY_MS, max(one.interval_ms, _STEP_MS))
-    calendar = Calendar(one.calendar.cron, one.calendar.zone)
-    moments = (round(moment * 1000) for moment in islice(calendar.moments(now_ms / 1000), MOST_MOMENTS))
-    return takewhile(lambda at: at < now_ms + _DAY_MS, moments)
+    return takewhile(lambda at: at < now_ms + _DAY_MS, islice(coming(one, now_ms), MOST_MOMENTS))
 
 
 def in_words(facts: RecurringFacts) -> str:
@@ -67,6 +84,8 @@ def in_words(facts: RecurringFacts) -> str:
 
 _MOST: Final = 512
 _RECENT: Final = 10
+NEW_INTERVAL: Final = 3600.0
+"""The interval in seconds that the form for a new recurring job proposes."""
 
 
 class RecurringQuery(msgspec.Struct, frozen=True):
@@ -90,13 +109,15 @@ class RecurringLine(msgspec.Struct, frozen=True):
 
 class RecurringPage(msgspec.Struct, frozen=True):
     """A page of recurring jobs; `upcoming` are times of the next 24 hours, to ten minutes, at which those
-    with an interval of an hour or more put jobs.
+    with an interval of an hour or more put jobs. With the form for a new one: what is `typed` in it, and its next moments.
     """
 
     now_ms: int
     found: Page[RecurringLine]
     upcoming: tuple[int, ...]
     query: RecurringQuery
+    typed: Mapping[str, str] = {}
+    preview: Preview = Preview()
 
 
 async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
@@ -117,7 +138,9 @@ async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
         )
         for one in page.rows
     )
-    return RecurringPage(ctx.now_ms, Page(lines, page.next, page.total), upcoming(seldom, ctx.now_ms), query)
+    first = _preview_of(ctx, PreviewRecurring(interval=NEW_INTERVAL)) if query.new else Preview()
+    found = Page(lines, page.next, page.total)
+    return RecurringPage(ctx.now_ms, found, upcoming(seldom, ctx.now_ms), query, preview=first)
 
 
 def _masked(ctx: Context, facts: RecurringFacts) -> RecurringFacts:
@@ -154,6 +177,8 @@ class OneRecurringPage(msgspec.Struct, frozen=True):
     is_masked: bool
     missed: int
     tag: str = ""
+    typed: Mapping[str, str] = {}
+    preview: Preview = Preview()
 
 
 def tag_of(facts: RecurringFacts) -> str:
@@ -186,7 +211,12 @@ async def one_recurring(ctx: Context, name: str, query: OneQuery) -> OneRecurrin
         ctx.data(facts.data) != stored(facts.data),
         missed_of(facts, ctx.now_ms),
         tag_of(facts),
+        preview=_preview_of(ctx, PreviewRecurring(interval=facts.interval_ms / 1000), facts),
     )
+
+
+def _preview_of(ctx: Context, body: PreviewRecurring, facts: RecurringFacts | None = None) -> Preview:
+    return preview_of(body, ctx.site.client.settings, ctx.now_ms, facts)
 
 
 # What is done to recurring jobs.
@@ -338,8 +368,8 @@ def _data_of(given: object) -> object:
         raise UsageError(f"data: expected JSON: {error}") from None
 
 
-class AddRecurring(Body, frozen=True, kw_only=True):
-    """A new recurring job: its first job is due `offset` seconds from now, the others `interval` seconds after the one before.
+class AddRecurring(Timing, frozen=True, kw_only=True):
+    """A new recurring job: its code and data, and when it puts jobs.
 
     `klass` names a function, or with `is_class` a class or module. `data` are JSON: of a function an array of its arguments,
     or an object of named ones.
@@ -347,14 +377,11 @@ class AddRecurring(Body, frozen=True, kw_only=True):
 
     queue: str
     klass: str
-    interval: float
     is_class: bool = False
     jid: str = ""
     data: Any = ""
-    offset: float = 0.0
     priority: int = 0
     retries: int | None = None
-    backlog: int = DEFAULT_BACKLOG
     tags: str = ""
 
 
@@ -367,21 +394,52 @@ async def add(ctx: Context, body: AddRecurring) -> Done:
     code = NamedCode(body.klass, body.is_class, ctx.site.client.settings.max_data)
     data = _data_of(body.data)
     text = None if data is msgspec.UNSET else msgspec.json.encode(data)
+    timing = timing_options(body)
+    interval = body.interval if timing.pop("interval", None) is not None else None
     options = code.options(
         {
             "jid": body.jid or None,
-            "offset": body.offset,
+            **timing,
             "priority": body.priority,
             "retries": body.retries,
-            "backlog": body.backlog,
             "tags": _split(body.tags) or None,
         }
     )
-    jid = await ctx.console.add_recurring(body.queue, body.klass, code.data(text), body.interval, options)
+    jid = await ctx.console.add_recurring(body.queue, body.klass, code.data(text), interval, options)
     place = ctx.path("recurring", jid)
     return _done(
         f"{name_or_count('Recurring job', [jid])} added.", 1, [jid], place=place, result={"jid": jid}
     )
+
+
+async def preview(ctx: Context, body: PreviewRecurring) -> Done:
+    """Return when a recurring job would put jobs, as `result`; nothing is changed."""
+    ctx.now_ms = await ctx.console.now_ms()
+    facts = await ctx.console.recurring_job(body.jid) if body.changes else None
+    found = _preview_of(ctx, body, facts)
+    if found.error:
+        raise UsageError(found.error)
+    return Done(text=sentence_of(found), changed=0, result=found)
+
+
+async def form_again(ctx: Context, form: ImmutableMultiDict[str, str]) -> Again:
+    """Return the page with the form that was sent, with what was typed in it and its next moments."""
+    typed = {name: form[name] for name in form if name != "back"}
+    is_change = bool(typed.get("changes"))
+    page: RecurringPage | OneRecurringPage
+    if is_change:
+        page = await one_recurring(ctx, typed.get("jid", ""), OneQuery())
+    else:
+        page = await recurring(ctx, RecurringQuery(new="1"))
+    try:
+        given = from_form(PreviewRecurring, form)
+        found = _preview_of(ctx, given, page.facts if isinstance(page, OneRecurringPage) else None)
+    except UsageError as error:  # a number that is none
+        found = Preview(error=str(error))
+    shown = msgspec.structs.replace(page, typed=typed, preview=found)
+    if is_change:
+        return Again(ctx.path("recurring", typed["jid"]), "recurring_job.html", shown)
+    return Again("/recurring", "recurring.html", shown)
 
 
 async def _is_known(ctx: Context, jid: str) -> bool:
@@ -424,7 +482,9 @@ _VERBS: Final[Mapping[str, tuple[type[Body], Any, str]]] = {
     "delete": (Recurring, delete, "Delete recurring jobs."),
     "edit": (EditRecurring, edit, "Change attributes of a recurring job."),
     "add": (AddRecurring, add, "Add a recurring job."),
+    "preview": (PreviewRecurring, preview, "Return when a recurring job would put jobs; nothing is changed."),
 }
+_FORMS: Final = ("add", "edit", "preview")
 ACTIONS: Final = tuple(
     ActionRoute(
         noun="recurring",
@@ -432,7 +492,9 @@ ACTIONS: Final = tuple(
         body=body,
         run=act,
         summary=summary,
-        tagged=None if body is AddRecurring else _tagged,
+        tagged=None if issubclass(body, Timing) else _tagged,
+        again=form_again if verb in _FORMS else None,
+        part="recurring_preview.html" if verb == "preview" else "",
     )
     for verb, (body, act, summary) in _VERBS.items()
 )

@@ -826,7 +826,14 @@ function showTab() {
   if (tab) tab.parentElement.scrollLeft += Math.max(0, tab.getBoundingClientRect().right + 16 - tab.parentElement.getBoundingClientRect().right);
 }
 
+/** A form with times shows them in the time zone of this browser too. */
+function nameZone() {
+  const field = $("[data-zone]");
+  if (field) field.value = choices.get("utc") === "on" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
 function start() {
+  nameZone();
   prepare();
   showTab();
   for (const box of $$("[data-choice]")) box.checked = choices.get(box.dataset.choice, box.dataset.default ?? "off") === "on";

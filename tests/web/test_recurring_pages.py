@@ -1,0 +1,119 @@
+"""Pages of recurring jobs: the form with its preview, the moments to come, those that are over, and lists."""
+
+from html import unescape
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from holdfast import Client
+from holdfast.console.handles import Console
+
+
+def act(web: TestClient, what: str, **body: object) -> Any:
+    """Call an action of the API, and return its response."""
+    response = web.post(f"/api/v1/{what}", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+# The form.
+
+
+def test_a_preview_has_the_next_moments_in_the_zone_of_the_calendar_and_in_that_of_the_viewer(
+    web: TestClient, client: Client
+) -> None:
+    found = act(web, "recurring/preview", cron="30 2 * * *", zone="Europe/Berlin", start="2027-03-27T00:00", viewer="America/New_York")  # fmt: skip
+    first, second = found["result"]["moments"][:2]
+    assert len(found["result"]["moments"]) == 5
+    assert (first["local"], first["viewer"]) == (
+        "Sat 27 Mar 2027, 02:30 UTC+1",
+        "Fri 26 Mar 2027, 21:30 UTC-4",
+    )
+    assert (second["local"], second["clock"]) == (
+        "Sun 28 Mar 2027, 03:00 UTC+2",
+        "clock set forward by 1 h",
+    )
+    hourly = act(web, "recurring/preview", interval=3600, offset=60)["result"]
+    times = [one["when"] for one in hourly["moments"]]
+    assert [later - one for one, later in pairwise(times)] == [3600] * 4
+    client.queues["q"].recur("k.K", {}, 600, jid="r", offset=600)
+    due = Console(client).recurring_job("r").next_ms
+    changed = act(web, "recurring/preview", interval=660, jid="r", changes=True)["result"]
+    assert changed["moments"][0]["when"] == due / 1000 + 60
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({"cron": "0 3 * * *", "zone": "Europe/Berlni"}, "zone: there is no time zone 'Europe/Berlni'; did you mean 'Europe/Berlin'?"),
+        ({"cron": "0 3 * *"}, "cron: expected five fields"),
+        ({"cron": "0 0 31 2 *"}, "in '0 0 31 2 *'"),
+        ({"cron": "0 3 * * *", "start": "soon"}, "start: expected a time such as 2027-03-01T08:00, got 'soon'"),
+        ({"cron": "0 3 * * *", "start": "2030-01-01T00:00", "end": "2029-01-01T00:00"}, "end must be later than start"),
+        ({"cron": "* * * * *", "jitter": 60}, "jitter: expected less than the 60 s between two moments, got 60 s"),
+        ({"cron": "0 3 * * *", "missed": "some"}, "missed: expected 'once', 'skip', 'all' or a number, got 'some'"),
+        ({"cron": "0 3 * * *", "interval": 60}, "interval cannot be given with cron="),
+        ({"interval": 60, "zone": "UTC", "by": ""}, "zone needs cron="),
+    ],
+)  # fmt: skip
+def test_a_calendar_that_makes_no_sense_is_refused_in_one_sentence_by_the_preview_and_when_it_is_added(
+    web: TestClient, client: Client, body: dict[str, object], sentence: str
+) -> None:
+    for verb in ("preview", "add"):
+        found = web.post(f"/api/v1/recurring/{verb}", json={"queue": "q", "klass": "k.K", **body})
+        assert found.status_code == 400
+        assert sentence in found.json()["title"]
+    assert Console(client).recurring().rows == ()
+
+
+def test_a_calendar_is_added_from_the_form_which_without_script_keeps_what_was_typed_when_it_is_refused(
+    web: TestClient, client: Client
+) -> None:
+    typed = {"by": "cron", "queue": "q", "klass": "k.<b>", "interval": "3600", "offset": "0", "backlog": "1", "cron": "0 3 * * *", "zone": "Europe/Berlni",
+             "missed": "2", "overlap": "skip", "jitter": "30", "start": "2030-01-01T00:00", "end": "", "data": "[7]", "tags": "a", "jid": "nightly", "back": "/recurring?new=1"}  # fmt: skip
+    refused = web.post("/act/recurring/add", data=typed)
+    assert refused.status_code == 400
+    html = unescape(refused.text)
+    assert html.count("there is no time zone 'Europe/Berlni'; did you mean 'Europe/Berlin'?") == 2
+    for name in ("cron", "zone", "jitter", "start", "tags", "jid"):
+        assert f'name="{name}" value="{typed[name]}"' in html
+    assert 'value="cron" checked' in html
+    assert '<option value="2" selected>' in html
+    assert ">[7]</textarea>" in html
+    assert 'value="k.&lt;b&gt;"' in refused.text
+    assert Console(client).recurring().rows == ()
+    shown = web.post("/act/recurring/preview", data=typed | {"zone": "Europe/Berlin"})
+    assert shown.status_code == 200
+    assert "Tue 01 Jan 2030, 03:00 UTC+1" in shown.text
+    assert ">[7]</textarea>" in unescape(shown.text)
+    part = web.post(
+        "/act/recurring/preview", data={"by": "cron", "cron": "x"}, headers={"HX-Request": "true"}
+    )
+    assert part.status_code == 200  # the console of the browser stays silent while somebody types
+    assert "expected five fields" in part.text
+    assert "<html" not in part.text
+    assert Console(client).recurring().rows == ()
+    added = web.post("/act/recurring/add", data=typed | {"zone": "Europe/Berlin"}, follow_redirects=False)
+    assert added.status_code == 303
+    facts = Console(client).recurring_job("nightly").calendar
+    assert facts is not None
+    assert (facts.cron, facts.zone, facts.missed, facts.overlap) == (
+        "0 3 * * *",
+        "Europe/Berlin",
+        "2",
+        "skip",
+    )
+    assert (facts.jitter_ms, facts.start_ms) == (30_000, 1_893_452_400_000)
+
+
+def test_a_change_that_is_refused_without_script_shows_what_was_typed(
+    web: TestClient, client: Client
+) -> None:
+    client.queues["q"].recur("k.K", {}, 600, jid="r")
+    refused = web.post("/act/recurring/edit", data={"jid": "r", "changes": "true", "interval": "-7", "klass": "k.Other", "queue": "q", "back": "/recurring/r"})  # fmt: skip
+    assert refused.status_code == 400
+    assert 'name="klass" value="k.Other"' in refused.text
+    assert 'name="interval" value="-7"' in refused.text
+    assert Console(client).recurring_job("r").klass == "k.K"
