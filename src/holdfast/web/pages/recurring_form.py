@@ -34,9 +34,9 @@ def zone_names() -> tuple[str, ...]:
 class Timing(Body, frozen=True, kw_only=True):
     """When a recurring job puts jobs: every `interval` seconds, the first `offset` seconds from now, or at the moments of the expression `cron`.
 
-    Of an interval, up to `backlog` missed jobs are put later, 0 for all. Of an expression: its time zone, `missed` (once, skip, all, or a number:
-    which of the missed moments get a job), `overlap` (allow, or skip a moment while the last job has not ended), `jitter` in seconds, and `start` and `end`:
-    epoch seconds, or ISO 8601, in the zone of the calendar where the text names none. `by` is what a form with the fields of both means.
+    `overlap` is allow, skip (no job while the last one has not ended) or queue (one waits for its end). Of an interval, up to `backlog` missed jobs are put
+    later, 0 for all. Of an expression: its time zone, `missed` (once, skip, all, or a number: which of the missed moments get a job), `jitter` in seconds,
+    and `start` and `end`: epoch seconds, or ISO 8601, in the zone of the calendar where the text names none. `by` is what a form with the fields of both means.
     """
 
     by: Literal["", "interval", "cron"] = ""
@@ -55,7 +55,7 @@ class Timing(Body, frozen=True, kw_only=True):
 def timing_options(body: Timing) -> dict[str, object]:
     """Return the options of `recur` that say when. What a form has for the other kind is left out. Raises UsageError."""
     by = body.by or ("cron" if body.cron.strip() else "interval")
-    options: dict[str, object] = {}
+    options: dict[str, object] = {"overlap": body.overlap or None}
     if by == "interval" or not body.by:
         options |= {"interval": body.interval, "offset": body.offset or None}
     if by == "interval":
@@ -65,7 +65,6 @@ def timing_options(body: Timing) -> dict[str, object]:
         options |= {
             "zone": zone or None,
             "missed": int(body.missed) if str(body.missed).isdecimal() else body.missed or None,
-            "overlap": body.overlap or None,
             "jitter": body.jitter or None,
             "start": _moment("start", body.start, zone),
             "end": _moment("end", body.end, zone),
