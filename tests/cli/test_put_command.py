@@ -223,6 +223,22 @@ def test_many_jobs_are_put_from_lines(client: Client, place: tuple[str, ...]) ->
     assert datas == [{"args": [7], "kwargs": {}}, {"args": [], "kwargs": {"b": 8}}]
 
 
+def test_the_jids_of_many_puts_with_one_key_are_those_of_the_job_that_stands(
+    client: Client, place: tuple[str, ...]
+) -> None:
+    words = ("shop.Import", "--klass", "--many", "-q", "imports", "--unique-key", "b.csv", *place)
+    first = piped(b"{}\n{}\n", *words)
+    assert client.queues["imports"].counts["waiting"] == 1
+    job = client.queues["imports"].peek()
+    assert job is not None
+    assert (first.returncode, first.stdout.split()) == (0, [job.jid, job.jid])
+    again = piped(b"{}\n", *words, "--json")  # a call of one put is read elsewhere
+    assert json.loads(again.stdout) == {"jid": job.jid, "is_new": False}
+    raised = piped(b"{}\n", *words, "--on-conflict", "raise")
+    assert (raised.returncode, raised.stdout) == (1, "")
+    assert job.jid in raised.stderr
+
+
 @pytest.mark.full
 def test_a_line_that_is_wrong_is_named_and_those_before_its_call_are_put(
     client: Client, place: tuple[str, ...]

@@ -153,7 +153,7 @@ def _wait(client: Client, jid: str, timeout: float | None, as_json: bool) -> int
 
 
 def _is_new(jid: str) -> bool | None:
-    """Whether the put made the job: always, but for a job of the jid that --jid names."""
+    """Whether the put made the job: always, but where --jid or --unique-key names one that exists."""
     return jid.is_new if isinstance(jid, NotedJid) else True
 
 

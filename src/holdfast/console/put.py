@@ -97,7 +97,7 @@ class Line(NamedTuple):
 
 
 class PutLine(NamedTuple):
-    """What became of one line: the jid of its job, or the refusal."""
+    """What became of one line: the jid of its job, or of the one that holds its unique key, or the refusal."""
 
     number: int
     jid: str
@@ -149,5 +149,7 @@ def put_step(
     for line, put, result in zip(lines, puts, (yield from together(shard, puts)), strict=True):
         if isinstance(result, TransportError):
             raise result
-        found.append(PutLine(line.number, put.jid, result if isinstance(result, HoldfastError) else None))
+        refused = result if isinstance(result, HoldfastError) else None
+        # If another job holds the unique key, the result of the put is the jid of that job.
+        found.append(PutLine(line.number, result if isinstance(result, str) else put.jid, refused))
     return found
