@@ -85,6 +85,17 @@ def test_a_key_of_another_queue_shows_and_changes_nothing_of_it(
     assert verbs.post("put", "leo", queue="mail", klass="K", unique_key="b").json()["result"] == mine
 
 
+def test_who_has_the_key_of_a_job_is_shown_if_that_is_the_user_s(verbs: Verbs, client: Client) -> None:
+    client.queues["mail"].put("K", unique_key="a", jid="mine")
+    for queue, holder in (("secret", "hidden"), ("mail", "shown")):
+        for job in client.queues["mail"].pop(5):
+            job.fail("g", "m")
+        client.jobs.cancel("hidden")
+        client.queues[queue].put("K", unique_key="a", jid=holder)
+        found = verbs.post("explain", "len", jid="mine")
+        assert (holder in found.text) == (holder == "shown"), found.text
+
+
 @pytest.fixture
 def shop(client: Client) -> Client:
     """Jobs, templates and topics of `mail`, which limited users may use, and of `secret`."""

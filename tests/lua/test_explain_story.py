@@ -6,8 +6,9 @@ from holdfast.client.explanation import Explanation, explained
 from holdfast.client.reasons import Check
 from holdfast.commands.admin import ConfigSet, IdentifiersSet
 from holdfast.commands.attributes import Report
+from holdfast.commands.jobs import Mode
 from holdfast.commands.leases import Complete, Pop
-from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions, PutX
 from holdfast.commands.outcomes import Fail, Release, Retry
 from holdfast.commands.queues import Pause
 from holdfast.commands.workers import WorkerSeen
@@ -409,3 +410,22 @@ def test_a_job_whose_code_nobody_knows_says_who_looked_and_what_they_met(why, co
     clock.advance(seconds=1)
     core(Pop("w-8", ["q"]))
     assert "unknown" not in [one.check for one in why("a").checks]
+
+
+def test_whose_the_unique_key_of_a_job_is(why, core, door: Door):
+    def put(jid: str, mode: Mode, hold: str = "end") -> None:
+        job = JobWithOptions("k", b"{}", jid, ExtraOptions(unique_key="a", unique_for=hold))
+        core(PutWithOptions("q", job, mode=mode))
+
+    put("one", "move")
+    assert check(why("one"), "unique").text == "It holds its unique key until its end."
+    [job] = door.pop("w", "q")
+    door("fail", "w", "g", "m", "one", job.token, "")
+    assert "unique" not in [one.check for one in why("one").checks]
+    put("two", "move", "start")
+    assert check(why("two"), "unique").text == "It holds its unique key until its start."
+    found = check(why("one"), "unique")
+    assert found.text == "Job two holds its unique key; until that has ended, this one cannot be retried."
+    assert found.fix.split()[-1] == "two"
+    door.pop("w", "q")
+    assert "unique" not in [one.check for one in why("one").checks]

@@ -1,6 +1,6 @@
 """Checks that show why a job is running or not: each turns facts into one plain sentence.
 
-They are in order of importance: whether the job exists, its state, its failure, its log, its retries, workers without
+They are in order of importance: whether the job exists, its state, its failure, its unique key, its log, its retries, workers without
 its code, its due time, its dependencies, the queue, the throttles, the workers, its place, its lease.
 """
 
@@ -117,6 +117,23 @@ def _failure(facts: Facts) -> Check | None:
         return Check("failure", "note", f"It last failed {ago} ago, in group {group}: {line}", shown)
     text = f"It failed {ago} ago in group {group} and stays there until it is retried: {line}"
     return Check("failure", "blocks", text, shown, _command(facts, "jobs retry", facts["jid"]))
+
+
+def _unique(facts: Facts) -> Check | None:
+    if not facts.get("unique"):
+        return None
+    until, holder = facts["unique"]
+    shown, jid = {"until": until, "holder": holder}, one_line(holder)
+    if holder == facts["jid"]:
+        length = "for a time" if until == "time" else f"until its {until}"
+        return Check("unique", "note", f"It holds its unique key {length}.", shown)
+    text, fix = f"Job {jid} holds its unique key", _command(facts, "jobs why", holder)
+    if facts["state"] in ("failed", "complete"):
+        what = "retried" if facts["state"] == "failed" else "put again"
+        return Check(
+            "unique", "note", f"{text}; until that has ended, this one cannot be {what}.", shown, fix
+        )
+    return Check("unique", "note", f"{text} now.", shown, fix)
 
 
 def _log(facts: Facts) -> Check | None:
@@ -348,6 +365,6 @@ def _lease(facts: Facts) -> Check | None:
 
 
 CHECKS: Final[tuple[Callable[[Facts], Check | None], ...]] = (
-    _exists, _state, _failure, _log, _retries, _preempted, _unknown, _due, _expires, _dependencies, _pause, _throttles,
+    _exists, _state, _failure, _unique, _log, _retries, _preempted, _unknown, _due, _expires, _dependencies, _pause, _throttles,
     _workers, _place, _lease,
 )  # fmt: skip

@@ -168,8 +168,11 @@ async def _explanation(facts: Mapping[str, Any], user: User, client: AsyncClient
     """Return why a job does not run, without jobs of others that it waits for, or that hold a slot of its throttles."""
     parents, throttles = facts.get("parents", ()), facts.get("throttles", ())
     holders = [jid for row in throttles for jid in row[5][::2]]
+    holders += facts.get("unique", ())[1:]
     own = frozenset(await _own(client, [*(row[0] for row in parents), *holders], user))
     changed: dict[str, Any] = {}
+    if not own.issuperset(facts.get("unique", ())[1:]):
+        changed["unique"] = []
     if "parents" in facts:
         changed["parents"] = [row for row in parents if row[0] in own]
     if "throttles" in facts:

@@ -68,12 +68,6 @@ function M.standing(ctx, digest, jid)
   if r and has_ended(r) then note(ctx, holder, r, digest, hold) end
 end
 
--- The job that holds a key, or nil.
-function M.holder(ctx, digest)
-  local holder, hold = holder_of(ctx, digest)
-  if holder and stands(ctx, job.read(ctx, holder), hold) then return holder end
-end
-
 -- What is kept of a holder. `hold` is END, START, or for how many ms.
 local function value_of(ctx, hold, jid)
   local ends = tonumber(hold)
@@ -134,6 +128,16 @@ function M.taken_from(ctx, jid, r, others)
   holder = M.standing(ctx, digest, jid)
   if holder then return holder end
   M.take(ctx, digest, hold, jid)
+end
+
+-- What is known of the key of a job: until when it has it, and which job holds it now; nil if that is nothing.
+function M.facts(ctx, jid, r)
+  local hash, field = place_of(ctx, jid)
+  local kept = call("HGET", hash, field)
+  local holder, hold
+  if kept then holder, hold = holder_of(ctx, sub(kept, 1, DIGEST)) end
+  local held_by = holder == jid and r or holder and job.read(ctx, holder)
+  if held_by and stands(ctx, held_by, hold) then return { type(hold) == "number" and "time" or hold, holder } end
 end
 
 -- Whether what a hash has under a field is of a job that is gone, or of a time that is over.
