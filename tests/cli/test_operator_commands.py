@@ -329,6 +329,12 @@ def test_recurring_jobs_are_shown_run_paused_changed_and_deleted(client: Client,
     assert shown["scheduled_for"] == shown["created"]
     assert "scheduled for" in run("jobs", "show", "nightly-1").stdout
     assert run("recurring", "pause", "nightly").stdout == "nightly is paused\n"
+    assert run("recurring", "pause", "nightly", "--until", "2h").stdout == "nightly is paused\n"
+    assert "resumes in" in run("recurring", "list").stdout
+    until = read("recurring", "show", "nightly")["paused_until"]
+    assert 7000 < until - client.store_time() <= 7200
+    assert run("recurring", "pause", "nightly", "--until", "2020-01-01").returncode == 1
+    assert run("recurring", "pause", "nightly", "--until", "tomorrow").returncode == 2
     assert read("recurring", "show", "nightly")["paused"] is True
     assert read("recurring", "resume", "nightly") == {"nightly": True}
     changes = ("--interval", "1d", "--data", '{"b": 2}', "--priority", "7", "--tag", "new", "--untag", "slow")
@@ -355,7 +361,7 @@ def test_recurring_jobs_are_shown_run_paused_changed_and_deleted(client: Client,
     said = [line["what"] for line in read("audit")["lines"]]
     assert said == [
         "delete recurring", "tag recurring", "untag recurring", "edit recurring", "resume recurring", "pause recurring",
-        "run recurring",
+        "pause recurring", "run recurring",
     ]  # fmt: skip
 
 

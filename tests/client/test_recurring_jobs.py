@@ -2,6 +2,7 @@
 
 import json
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sync_async import Async
@@ -279,6 +280,17 @@ def test_a_recurring_job_is_run_now(stopped, do, paused):
     assert put.scheduled_for == put.created_at
     later = do(lambda: do.client.job("r-1"))
     assert later.scheduled_for == put.scheduled_for
+
+
+def test_a_recurring_job_is_paused_until_a_moment(do):
+    job = recur(do)
+    end = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=2)
+    assert do(lambda: job.pause(until=end)) is True
+    assert job.facts.paused_until_ms == fetched(do).facts.paused_until_ms == round(end.timestamp() * 1000)
+    with pytest.raises(UsageError, match="until has no time zone"):
+        do(lambda: job.pause(until=datetime(2030, 1, 1)))
+    do(job.resume)
+    assert (job.facts.paused_until_ms, fetched(do).facts.paused) == (0, False)
 
 
 def test_a_job_that_no_recurring_job_has_put_is_scheduled_for_no_moment(do):

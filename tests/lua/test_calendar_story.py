@@ -210,10 +210,22 @@ def test_a_template_that_was_resumed_leaves_out_what_it_missed(core, door: Door,
     clock.advance(seconds=3 * 3600 + 60)
     assert door.pop("w", "q") == []
     core(RecurPause("r", on=False))
-    assert template(core).next_ms == start + 4 * HOUR
+    assert (template(core).next_ms, template(core).left_out) == (start + 4 * HOUR, 3)
     assert door.pop("w", "q") == []
     clock.advance(seconds=3600)
     assert len(door.pop("w", "q", n=9)) == 1
+
+
+def test_a_calendar_goes_on_at_the_end_of_its_pause_and_missed_concerns_what_came_after(
+    core, door: Door, clock
+):
+    start = clock.now_ms
+    core(recur(hourly(start, 9), missed="all"))
+    core(RecurPause("r", until_ms=start + 3 * HOUR + 60_000))
+    clock.advance(seconds=5 * 3600 + 60)
+    found = door.pop("w", "q", n=9)
+    assert [(job.created_ms - start) // HOUR for job in found] == [4, 5]
+    assert (template(core).paused, template(core).left_out) == (False, 3)
 
 
 def test_a_template_that_is_set_again_keeps_its_plan_unless_its_calendar_changed(core, clock):

@@ -7,7 +7,7 @@ from holdfast.commands.leases import Complete
 from holdfast.commands.options import ExtraOptions
 from holdfast.commands.queues import CountQueues, QueueSet
 from holdfast.commands.recurring import RecurCancel, RecurPause, RecurRun, RecurUpdate
-from holdfast.errors import JobNotFound
+from holdfast.errors import JobNotFound, Refused
 from native_door import Door, StoreMessage
 
 NEVER_DUE = 2**53 - 1
@@ -44,6 +44,51 @@ def test_a_paused_template_puts_nothing_and_leaves_out_what_it_missed(turns: Sto
     assert turns.popped() == {}
     turns.at(320)
     assert turns.popped() == {"r-2": 320}
+
+
+def test_a_pause_with_an_end_is_over_by_itself_and_makes_up_nothing(turns: StoreSession, door: Door):
+    turns.recur(interval=60, offset=20, backlog=0)
+    end = turns.start + 290_000
+    assert turns.core(RecurPause("r", who="ada", until_ms=end)) is True
+    assert turns.core(RecurPause("r", until_ms=end)) is False
+    assert turns.template().paused_until_ms == end
+    turns.recur(interval=60, offset=20, backlog=0, keeps_time=True)
+    turns.at(289)
+    assert turns.popped() == {}
+    assert due_of(door) == 1000
+    turns.at(290)
+    assert turns.popped() == {}
+    template = turns.template()
+    assert (template.paused, template.paused_by, template.paused_until_ms) == (False, "", 0)
+    assert (template.left_out, turns.next()) == (5, 320)
+    turns.at(320)
+    assert turns.popped() == {"r-1": 320}
+
+
+def test_what_is_due_after_the_end_of_a_pause_is_made_up_when_a_worker_comes(turns: StoreSession):
+    turns.recur(interval=60, offset=20, backlog=0)
+    turns.core(RecurPause("r", until_ms=turns.start + 290_000))
+    turns.at(390)
+    assert turns.popped() == {"r-1": 320, "r-2": 380}
+
+
+def test_a_pause_gets_another_end_or_none(turns: StoreSession):
+    turns.recur(interval=60, offset=20)
+    end = turns.start + 290_000
+    turns.core(RecurPause("r", until_ms=end))
+    assert turns.core(RecurPause("r", until_ms=end + 1)) is True
+    assert turns.template().paused_until_ms == end + 1
+    assert pause(turns) is True
+    assert turns.template().paused_until_ms == 0
+    turns.at(400)
+    assert turns.popped() == {}
+
+
+def test_a_pause_does_not_end_before_it_begins(turns: StoreSession):
+    turns.recur(interval=60)
+    with pytest.raises(Refused, match="over already"):
+        turns.core(RecurPause("r", until_ms=turns.start))
+    assert not turns.template().paused
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from holdfast.cli.tables import Listing, echo_wrapped
 from holdfast.code.put_options import OPTIONS, Kind
 from holdfast.console.put import value_of
 from holdfast.console.read.queries import Page
+from holdfast.errors import UsageError
 from holdfast.settings import MAX_BATCH, MAX_DELAY
 from holdfast.text import counted, parse_length
 
@@ -85,6 +86,22 @@ def day(text: str) -> int:
             f"expected a day such as 2026-11-23, today or yesterday, got {text!r:.80}"
         ) from None
     return round(found.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
+
+
+def end_of(text: str, now_ms: int) -> int:
+    """Return when something ends, in epoch milliseconds: a length of time from now, or a day or time, in UTC unless it has an offset.
+
+    Raises UsageError."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        seconds = parse_length(text.strip().lower())
+        if seconds is None:
+            raise UsageError(
+                f"expected a length of time such as 2h, or a time such as '2026-11-23 08:00' (UTC), got {text!r:.80}"
+            ) from None
+        return now_ms + round(seconds * 1000)
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 class OptionPart(NamedTuple):

@@ -14,6 +14,7 @@ from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
 from holdfast.cli.options import (
     OptionPart,
+    end_of,
     given_options,
     length,
     list_options,
@@ -41,7 +42,7 @@ from holdfast.console.plain import plain, stored
 from holdfast.console.put import NamedCode
 from holdfast.errors import HoldfastError, JobNotFound, UsageError
 from holdfast.settings import DEFAULT_BACKLOG, check_name
-from holdfast.text import brief_ago, counted, duration, moment
+from holdfast.text import ago, brief_ago, counted, duration, moment
 
 _EMPTY = (
     "There are no recurring jobs. To add one:\n  holdfast recurring add CODE --queue QUEUE --every LENGTH"
@@ -103,11 +104,12 @@ def _every(row: RecurringFacts) -> str:
 
 
 def _pause(row: RecurringFacts, now: int) -> str:
-    """Return who paused a recurring job, why and since when, and what it has missed."""
+    """Return who paused a recurring job, why, since when and until when, and what it has missed."""
     why = f": {row.paused_why}" if row.paused_why else ""
     since = f", since {moment(row.paused_since_ms)}" if row.paused_since_ms else ""
+    until = f", resumes {ago(row.paused_until_ms, now)}" if row.paused_until_ms else ""
     missed = row.missed_by(now)
-    return f"by {row.paused_by or 'an unnamed user'}{why}{since}" + (
+    return f"by {row.paused_by or 'an unnamed user'}{why}{since}{until}" + (
         f"; {counted(missed, 'run')} missed" if missed else ""
     )
 
@@ -315,13 +317,18 @@ def run(jids: Sequence[str], place: StorePlace, as_json: bool) -> int:
     return _each(jids, place, as_json, lambda console, jid: console.run_recurring(jid), done)
 
 
-@examples("holdfast recurring pause nightly-report --why 'the printer is broken'")
+@examples("holdfast recurring pause nightly-report --why 'the printer is broken' --until 2h")
 @recurring.command()
 @JIDS
 @click.option("--why", default="", help="Reason, shown in lists.")
+@click.option(
+    "--until",
+    metavar="LENGTH|TIME",
+    help="When they are resumed: after a length of time such as 2h, or at a time (UTC) such as '2026-11-23 08:00' [default: not by themselves].",
+)
 @store_options
 @json_option
-def pause(jids: Sequence[str], why: str, place: StorePlace, as_json: bool) -> int:
+def pause(jids: Sequence[str], why: str, until: str | None, place: StorePlace, as_json: bool) -> int:
     """Pause recurring jobs: they put no jobs until they are resumed, and missed jobs are skipped.
 
     Exit code 1 if one of them does not exist. JSON: for each whether it changed, or null.
@@ -330,7 +337,11 @@ def pause(jids: Sequence[str], why: str, place: StorePlace, as_json: bool) -> in
     def done(jid: str, changed: bool) -> str:
         return f"{jid} is paused" if changed else f"{jid} was paused already"
 
-    return _each(jids, place, as_json, lambda console, jid: console.pause_recurring(jid, why=why), done)
+    def change(console: Console, jid: str) -> bool:
+        end = 0 if until is None else end_of(until, console.now_ms())
+        return console.pause_recurring(jid, why=why, until_ms=end)
+
+    return _each(jids, place, as_json, change, done)
 
 
 @examples("holdfast recurring resume nightly-report")

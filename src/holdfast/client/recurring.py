@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from random import sample
 from time import monotonic
 from typing import Any, Final, Generic, NoReturn, TypeVar, Unpack
@@ -21,7 +22,7 @@ from holdfast.client.descriptors import (
 )
 from holdfast.client.jobs.facts import JidHandle, Local, imported
 from holdfast.client.recur_options import Changes, make_update
-from holdfast.code.calendar import LEAST_SECONDS, Calendar, check_cron, tz_version
+from holdfast.code.calendar import LEAST_SECONDS, Calendar, check_cron, moment_of, tz_version
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
 from holdfast.commands.base import map_reply
@@ -219,17 +220,22 @@ class RecurringVerbs(JidHandle):
         return changed
 
     @CommandMethod
-    def pause(self, *, why: str = "", who: str = "") -> Command[bool]:
-        """Put no jobs until `resume`; return False if it was paused before. Jobs that were put stay.
+    def pause(self, *, why: str = "", who: str = "", until: datetime | float | None = None) -> Command[bool]:
+        """Put no jobs until `resume`, or `until` a moment (a datetime with a zone, or epoch seconds); return False if it was so before. Jobs
+        that were put stay. At that moment it is resumed by itself; what it missed until then is left out.
 
         It stays paused when it is changed, moved, or put again by `recur`. `who` (default: the worker name of this client) and
         `why` are shown to people. Raises JobNotFound. Core: verbs/recur.lua.
         """
         by = check_name("who", who) if who else self._client.worker_name
-        return map_reply(RecurPause(self.jid, True, by, check_text("why", why)), self._paused)
+        until_ms = 0 if until is None else round(moment_of("until", until) * 1000)
+        return map_reply(
+            RecurPause(self.jid, True, by, check_text("why", why), until_ms),
+            lambda changed: self._paused(changed, until_ms),
+        )
 
-    def _paused(self, changed: bool) -> bool:
-        self.facts = msgspec.structs.replace(self.facts, paused=True)
+    def _paused(self, changed: bool, until_ms: int) -> bool:
+        self.facts = msgspec.structs.replace(self.facts, paused=True, paused_until_ms=until_ms)
         return changed
 
     @PlanMethod
@@ -241,7 +247,7 @@ class RecurringVerbs(JidHandle):
         changed = yield from ask(RecurPause(self.jid, on=False))
         [found] = yield from ask(RecurGet((self.jid,)))
         now = found or self.facts
-        self.facts = msgspec.structs.replace(self.facts, paused=False, next_ms=now.next_ms)
+        self.facts = msgspec.structs.replace(self.facts, paused=False, paused_until_ms=0, next_ms=now.next_ms)
         return changed
 
     @CommandMethod

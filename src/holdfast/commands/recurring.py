@@ -1,7 +1,7 @@
 """Commands about recurring jobs: templates that put a job at a fixed interval."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -25,6 +25,7 @@ from holdfast.commands.jobs import budgets
 from holdfast.commands.options import ExtraOptions
 from holdfast.ids import mint_jid
 from holdfast.models import text, texts
+from holdfast.text import clock
 
 _NEVER: Final = 2**53 - 1
 """When a template is due that has no moment left: its plan has run out, or its calendar is over."""
@@ -55,7 +56,7 @@ class CalendarFacts(msgspec.Struct, frozen=True, gc=False):
     @classmethod
     def from_pairs(cls, pairs: Sequence[Reply]) -> "CalendarFacts | None":
         """Read (name, text) pairs of a row; None if there are none."""
-        found = dict(zip(texts(pairs[::2]), texts(pairs[1::2]), strict=True))
+        found = _pairs(pairs)
         if not found:
             return None
         numbers = {
@@ -78,7 +79,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     `count` jobs were put so far, the newest under the jid `<jid>-<count>`; the next is due at `next_ms`. At most
     `backlog` missed occurrences are put later, 0 for all. `options` are those of each job, as the core writes them.
     `since_ms` is when the template was made or replaced. While it is `paused`, nothing is put at `next_ms`, which may
-    lie in the past; who paused it, why and when stands in `paused_by`, `paused_why` and `paused_since_ms`. `overlap`: `allow`, `skip` an occurrence while the
+    lie in the past; who paused it, why and when stands in `paused_by`, `paused_why` and `paused_since_ms`; at `paused_until_ms` (0: not known) it is resumed by itself. `overlap`: `allow`, `skip` an occurrence while the
     last job has not ended, or `queue` one behind it. `left_out` occurrences got no job, because of that, a unique key, or as they were missed.
     """
 
@@ -103,6 +104,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     calendar: CalendarFacts | None = None
     overlap: str = "allow"
     left_out: int = 0
+    paused_until_ms: int = 0
 
     def missed_by(self, now_ms: int) -> int:
         """Return how many turns it has missed: in its pause, or because no worker has asked its queue since they were due."""
@@ -115,35 +117,22 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     @classmethod
     def from_row(cls, row: Sequence[Reply]) -> "RecurringFacts":
         """Read a row of `recur_get`."""
-        (
-            jid,
-            queue,
-            klass,
-            data,
-            interval,
-            backlog,
-            priority,
-            retries,
-            count,
-            due,
-            tags,
-            throttles,
-            stored,
-            since,
-            paused,
-        ) = row[:15]
+        jid, queue, klass, data = row[:4]
+        interval, backlog, priority, retries, count, due = map(int, row[4:10])
+        tags, throttles, stored, since, paused = row[10:15]
         who, why, paused_since = row[15:18] if len(row) > 17 else ("", "", 0)
+        more = _pairs(row[19]) if len(row) > 19 else {}
         return cls(
             jid=text(jid),
             queue=text(queue),
             klass=text(klass),
             data=bytes(data),
-            interval_ms=int(interval),
-            backlog=int(backlog),
-            priority=int(priority),
-            retries=int(retries),
-            count=int(count),
-            next_ms=0 if int(due) >= _NEVER else int(due),
+            interval_ms=interval,
+            backlog=backlog,
+            priority=priority,
+            retries=retries,
+            count=count,
+            next_ms=0 if due >= _NEVER else due,
             tags=texts(tags),
             throttles=texts(throttles),
             options=_options(stored),
@@ -153,17 +142,14 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             paused_why=text(why),
             paused_since_ms=int(paused_since),
             calendar=CalendarFacts.from_pairs(row[18]) if len(row) > 18 else None,
-            **_more(row[19] if len(row) > 19 else ()),
+            overlap=more.get("overlap", "allow"),
+            left_out=int(more.get("left_out") or 0),
+            paused_until_ms=int(more.get("until") or 0),
         )
 
 
-def _more(pairs: Sequence[Reply]) -> dict[str, Any]:
-    """Return what a row has as (name, text) pairs at its end, by the names of the fields."""
-    found = dict(zip(texts(pairs[::2]), texts(pairs[1::2]), strict=True))
-    return {
-        "overlap": found.get("overlap", "allow"),
-        "left_out": int(found.get("left_out") or 0),
-    }
+def _pairs(pairs: Sequence[Reply]) -> dict[str, str]:
+    return dict(zip(texts(pairs[::2]), texts(pairs[1::2]), strict=True))
 
 
 def _options(stored: Sequence[Reply]) -> dict[str, str]:
@@ -385,10 +371,10 @@ class RecurTag(Tag, frozen=True, gc=False):
 
 
 class RecurPause(CommandBase, frozen=True, gc=False):
-    """Pause a template (`on`), or resume it. `who` and `why` are recorded. Returns whether that changed something.
+    """Pause a template (`on`), until `until_ms` or until it is resumed, or resume it. `who` and `why` are recorded. Returns whether that changed something.
 
     A paused template puts no jobs and stays paused when it is changed or replaced. After it is resumed, the
-    first occurrence that is not over comes next; missed ones are left out, whatever its backlog. Raises JobNotFound.
+    first occurrence that is not over comes next; missed ones are left out, whatever its backlog. Raises JobNotFound, and Refused for an end in the past.
     Core: verbs/recur.lua.
     """
 
@@ -399,13 +385,19 @@ class RecurPause(CommandBase, frozen=True, gc=False):
     on: bool = True
     who: OptionalName = ""
     why: str = ""
+    until_ms: Whole = 0
 
     @property
     def audit_line(self) -> AuditedChange:
-        return AuditedChange("pause recurring" if self.on else "resume recurring", self.jid, self.why)
+        until = f"until {clock(self.until_ms)}" if self.on and self.until_ms else ""
+        return AuditedChange(
+            "pause recurring" if self.on else "resume recurring",
+            self.jid,
+            "; ".join(filter(None, (self.why, until))),
+        )
 
     def words(self) -> Sequence[Word]:
-        return (int(self.on), self.jid, self.who, self.why)
+        return (int(self.on), self.jid, self.who, self.why, self.until_ms)
 
     def read(self, reply: Reply) -> bool:
         return bool(reply)

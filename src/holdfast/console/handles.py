@@ -291,9 +291,9 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, ConsoleQueueVerbs, ConsoleTopicVer
         return setting_command(name, value, seen)
 
     @CommandMethod
-    def pause_recurring(self, jid: str, on: bool = True, why: str = "") -> Command[bool]:
-        """Pause a recurring job, or (`on` False) let it continue. Returns whether that changed anything."""
-        return RecurPause(check_name("jid", jid), on, self.actor, actions.checked_reason(why))
+    def pause_recurring(self, jid: str, on: bool = True, why: str = "", until_ms: int = 0) -> Command[bool]:
+        """Pause a recurring job, until `until_ms` (epoch) if that is not 0, or (`on` False) let it continue. Returns whether that changed anything."""
+        return RecurPause(check_name("jid", jid), on, self.actor, actions.checked_reason(why), until_ms)
 
     @CommandMethod
     def run_recurring(self, jid: str) -> Command[str]:

@@ -103,10 +103,11 @@ return {
     if args[1] ~= "add" and args[1] ~= "remove" then bad("mode is add or remove") end
     return recur.tag(ctx, name(args, 2, "jid"), args[1] == "add", args, 3, names(args, 3, "tag"))
   end },
-  { "recur_pause", DRAINS, "line number on jid [who why]", requests.row(function(ctx, args)
+  { "recur_pause", DRAINS, "line number on jid [who why until]", requests.row(function(ctx, args)
     local on, jid = number(args, 3, "on", 0, 1) == 1, name(args, 4, "jid")
     local who = args[5] and checks.optional(args, 5, "who") or ""
-    return recur.pause(ctx, jid, on, who, checks.text({ args[6] or "" }, 1, "why", checks.SHORT))
+    local until_ = args[7] and checks.time(args, 7, "until") or 0
+    return recur.pause(ctx, jid, on, who, checks.text({ args[6] or "" }, 1, "why", checks.SHORT), until_)
   end) },
   { "recur_run", ADDS, "line number jid", requests.row(function(ctx, args)
     return recur.put_now(ctx, name(args, 3, "jid"))

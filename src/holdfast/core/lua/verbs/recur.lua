@@ -60,6 +60,7 @@ function M.run(ctx, jid, t, offset, keeps)
   local when = keeps and as_before(ctx, jid, t, old) or ctx.now + offset
   local due = old and recurrence.next(ctx, jid, old) or 0
   t.count, t.since, t.paused = old and old.count or 0, ctx.now, old and old.paused
+  t.pause_ends = old and old.pause_ends
   t.throttles = others(t.throttles, old and old.queue or t.queue, t.queue)
   queues.know(ctx, keys.of_queue(ctx, t.queue))
   if old then recurrence.leave(ctx, jid, old) end
@@ -103,10 +104,12 @@ local function calendar_row(ctx, jid, t)
   return words
 end
 
--- What else a template has, as (name, text) pairs: whether its jobs may overlap, how many occurrences got no job.
+-- What else a template has, as (name, text) pairs: whether its jobs may overlap, how many occurrences got no job, when
+-- its pause ends (ms, 0: not known).
 local function more_of(ctx, jid, t)
   local _, left_out = recurrence.nominal(ctx, jid)
-  return { "overlap", t.overlap or "allow", "left_out", format("%.0f", left_out) }
+  return { "overlap", t.overlap or "allow", "left_out", format("%.0f", left_out),
+    "until", format("%.0f", t.pause_ends or 0) }
 end
 
 local function row(ctx, jid)
@@ -154,12 +157,13 @@ function M.tag(ctx, jid, adds, args, first, last)
   return t.tags
 end
 
--- Stops a template from putting jobs, or lets it put them again. `who` and `why` are kept for people.
--- Returns whether that changed something.
-function M.pause(ctx, jid, on, who, why)
+-- Stops a template from putting jobs, until a moment (0: until it is resumed), or lets it put them again. `who` and
+-- `why` are kept for people. Returns whether that changed something.
+function M.pause(ctx, jid, on, who, why, until_)
   local t = found(ctx, jid)
-  if on == (t.paused ~= nil) then return 0 end
-  if on then recurrence.pause(ctx, jid, t, who, why) else recurrence.resume(ctx, jid, t) end
+  if on and until_ > 0 and until_ <= ctx.now then refuse.call("BAD_ARGUMENT", "the end of the pause is over already") end
+  if on == (t.paused ~= nil) and (not on or until_ == (t.pause_ends or 0)) then return 0 end
+  if on then recurrence.pause(ctx, jid, t, who, why, until_) else recurrence.resume(ctx, jid, t, ctx.now) end
   return 1
 end
 

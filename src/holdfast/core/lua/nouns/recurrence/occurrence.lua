@@ -221,6 +221,10 @@ local function from_template(ctx, queue, jid, budget)
     call("ZREM", queue.recurring, jid) -- an orphan: its template is gone
     return true
   end
+  if t.paused then -- its pause is over
+    recurrence.resume(ctx, jid, t, t.pause_ends)
+    if recurrence.next(ctx, jid, t) > ctx.now then return true end
+  end
   local most, weight = allowed(t, budget)
   local done, is_due = (t.calendar and from_plan or from_interval)(ctx, queue, jid, t, most)
   budget.jobs, budget.weight, budget.fresh = budget.jobs - done, budget.weight - done * weight, false

@@ -3,8 +3,8 @@
 -- The hash `r:<jid>` holds the template, and how many jobs it has put (`count`); the
 -- score in its queue's set `recurring` is the next occurrence, in units of
 -- `ctx.bounds.unit` ms: whole ones are when jobs are put. While it is paused, the field
--- `paused` holds the next occurrence, in ms, and the score is `NEVER_DUE`; who paused it, why and
--- since when are kept for people.
+-- `paused` holds the next occurrence, in ms, and the score is when the pause ends, `NEVER_DUE` if that is not known; who
+-- paused it, why and since when are kept for people.
 local keys = require("base.keys")
 local event = require("nouns.event.event")
 local plan = require("nouns.recurrence.plan")
@@ -20,17 +20,19 @@ M.NUMBERS = { "interval", "backlog", "priority", "retries", "since" }
 M.LISTS = { "tags", "throttles", "options" }
 local NEVER_DUE = 2 ^ 53 - 1
 M.NEVER_DUE = NEVER_DUE
-local BY, WHY, SINCE = "paused-by", "paused-why", "paused-since"
+local BY, WHY, SINCE, UNTIL = "paused-by", "paused-why", "paused-since", "paused-until"
 
 -- The template of that name as a table, or nil. interval and since are in ms, backlog
 -- 0 is no limit, options are what `nouns.job.options` keeps, expires relative to the put, losses
--- also the default; paused is nil, or the next occurrence.
+-- also the default; paused is nil, or the next occurrence; pause_ends is nil, or when it is resumed (ms).
 function M.read(ctx, jid)
   local found = call("HMGET", ctx.keys.template .. jid, "queue", "klass", "data", "count", "interval", "backlog",
-    "priority", "retries", "since", "tags", "throttles", "options", "paused", "cron", "overlap")
+    "priority", "retries", "since", "tags", "throttles", "options", "paused", "cron", "overlap",
+    UNTIL)
   if not found[1] then return nil end
   local t = { queue = found[1], klass = found[2], data = found[3], count = tonumber(found[4]) }
   t.paused, t.overlap = tonumber(found[13]), found[15] or nil
+  t.pause_ends = tonumber(found[16] or nil)
   for i, name in ipairs(M.NUMBERS) do t[name] = tonumber(found[4 + i]) end
   for i, name in ipairs(M.LISTS) do t[name] = mp_unpack(found[9 + i]) end
   if found[14] then t.calendar = M.calendar_of(ctx, jid) end
@@ -101,39 +103,48 @@ function M.place(ctx, jid, t, when)
   if when < ctx.bounds.earliest then when = ctx.bounds.earliest end
   if t.paused then
     call("HSET", ctx.keys.template .. jid, "paused", when)
-    call("ZADD", queue.recurring, NEVER_DUE, jid)
+    call("ZADD", queue.recurring, t.pause_ends and t.pause_ends / ctx.bounds.unit or NEVER_DUE, jid)
+    if t.pause_ends then queues.due_at(ctx, queue, t.pause_ends) end
   else
     call("ZADD", queue.recurring, when / ctx.bounds.unit, jid)
     queues.due_at(ctx, queue, when)
   end
 end
 
--- It puts no jobs until `resume`.
-function M.pause(ctx, jid, t, who, why)
-  t.paused = M.next(ctx, jid, t)
+-- It puts no jobs until `resume`, or until a moment (0: none), at which it is resumed by itself.
+function M.pause(ctx, jid, t, who, why, until_)
+  t.paused, t.pause_ends = M.next(ctx, jid, t), until_ > 0 and until_ or nil
+  if t.pause_ends then call("HSET", ctx.keys.template .. jid, UNTIL, until_)
+  else call("HDEL", ctx.keys.template .. jid, UNTIL) end
   call("HSET", ctx.keys.template .. jid, BY, who, WHY, why, SINCE, ctx.now)
   M.place(ctx, jid, t, t.paused)
   event.changed(ctx, "recurring")
 end
 
--- The first moment of a plan that is not over, NEVER_DUE if there is none.
-local function first_left(ctx, jid, when)
-  local nominal
-  while when < ctx.now do
+-- The first moment of a plan that is not over at `since`, NEVER_DUE if there is none; and how many are.
+local function first_left(ctx, jid, when, since)
+  local nominal, over = nil, 0
+  while when < since do
+    over = over + 1
     when, nominal = plan.take(ctx, jid)
-    if not when then return NEVER_DUE end
+    if not when then return NEVER_DUE, over end
     M.set_nominal(ctx, jid, nominal)
   end
-  return when
+  return when, over
 end
 
--- It puts jobs again, from the first occurrence that is not over: what was missed is left out.
-function M.resume(ctx, jid, t)
-  local when = t.paused
-  if t.calendar then when = first_left(ctx, jid, when)
-  elseif when < ctx.now then when = when + ceil((ctx.now - when) / t.interval) * t.interval end
+-- It puts jobs again, from the first occurrence that is not over at `since`: those before get no job, and are counted.
+function M.resume(ctx, jid, t, since)
+  local when, over = t.paused, nil
+  if t.calendar then
+    when, over = first_left(ctx, jid, when, since)
+  else
+    over = when < since and ceil((since - when) / t.interval) or 0
+    when = when + over * t.interval
+  end
   t.paused = nil
-  call("HDEL", ctx.keys.template .. jid, "paused", BY, WHY, SINCE)
+  call("HDEL", ctx.keys.template .. jid, "paused", BY, WHY, SINCE, UNTIL)
+  M.leave_out(ctx, jid, over)
   M.place(ctx, jid, t, when)
   event.changed(ctx, "recurring")
 end
