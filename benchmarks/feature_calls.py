@@ -3,6 +3,7 @@
 Each measure is a function of a `Bench`, makes what it needs in a queue of its own, and answers µs a job.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -276,6 +277,40 @@ def spawning(bench: Bench) -> float:
     words = ("", 0, "set", queue, f"template-{queue}", KLASS, BODY, 1, -2 * JOBS, 0, 5, 0, 0)
     bench.prepare([bench.native.words("recur", *words)])
     return bench.cpu(bench.pops(queue))[0]
+
+
+def calendar(bench: Bench, queue: str, jid: str, moments: Sequence[int]) -> bytes:
+    """The call that makes a template with these moments, in ms; all that are due get a job."""
+    plan = " ".join(f"{moment} {moment}" for moment in moments)
+    own = ("cron", "* * * * *", "zone", "UTC", "missed", "all", "overlap", "allow", "plan", plan)
+    words = ("", 0, "set", queue, jid, KLASS, BODY, 60_000, 0, 0, 5, 0, len(own) // 2, *own)
+    return bench.native.words("recur", *words)
+
+
+def spawning_of_plans(bench: Bench) -> float:
+    """Pops of which each finds as many templates of calendars that are due as it wants jobs."""
+    queue, now = bench.queue(), round(time.time() * 1000)
+    later = [now + 86_400_000 * (1 + day) for day in range(99)]
+    bench.prepare([calendar(bench, queue, f"{jid}", [now - 1000, *later]) for jid in minted()])
+    return bench.cpu(bench.pops(queue))[0]
+
+
+def spawning_of_one_plan(bench: Bench) -> float:
+    """Pops that find a template of a calendar with as many missed moments as they want."""
+    queue, now = bench.queue(), round(time.time() * 1000)
+    bench.prepare([calendar(bench, queue, f"c-{queue}", [now - 2000 + moment for moment in range(JOBS)])])
+    return bench.cpu(bench.pops(queue))[0]
+
+
+def delayed(bench: Bench) -> float:
+    """Puts with a delay, and the pops that take those jobs when they are due."""
+    queue = bench.queue()
+    words = ("", 0, "new", queue, 0, 5, 1)
+    puts = [
+        bench.native.words("put", *words, *(word for jid in part for word in (jid, KLASS, BODY)))
+        for part in chunks(minted(), bench.batch)
+    ]
+    return bench.cpu(puts)[0] + bench.cpu(bench.pops(queue))[0]
 
 
 def unfailing(bench: Bench) -> float:

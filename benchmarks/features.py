@@ -58,6 +58,8 @@ PRICES = (
     Price("length of keeping wished at put, against put_x without options", calls.put_with(*KEPT), bare_put),
     Price("retry by the job's own backoff, against one with a delay", calls.retried(-1, *BACKOFF), calls.retried(1000)),
     Price("recurring job spawned by the pop that takes it, against a plain pop", calls.spawning, calls.plain_pop),
+    Price("calendar that is due: the pop that puts its job and takes it, against put with a delay and pop", calls.spawning_of_plans, calls.delayed),
+    Price("calendar that missed many moments: the same", calls.spawning_of_one_plan, calls.delayed),
     Price("unfail, each job", calls.unfailing, None),
     Price("watched root: a lifecycle, against one unwatched", calls.watched_lifecycle, calls.lifecycle),
 )  # fmt: skip
