@@ -22,6 +22,7 @@ local PIECE = 512 -- templates looked at at once
 local TRIES = 100 -- names found taken, after which the next call continues
 local LATE = 60000 -- ms after which a moment counts as missed where missed ones get no job
 local OWN_KEY = "\nrecurring " -- and the jid of a template: the key of its last job, which no put can have
+local ENDLESS = 2 ^ 53
 local HEAVY = 2048 -- bytes of data that cost about as much as a tag
 
 -- The first occurrence to be made up: what is more than the backlog is left out.
@@ -169,20 +170,25 @@ local function put_moments(ctx, queue, jid, t, moments, i, most)
   return done, i, left_out, ready > 0 and idle
 end
 
+-- Whether each moment gets a job, whatever became of the ones before.
+local function takes_all(t)
+  return t.calendar.missed == "all" and (t.overlap or "allow") == "allow" and not t.options.unique_key
+end
+
 -- Puts jobs of a template that follows a calendar, and takes what it has done or left out off its plan.
 -- Returns how many, and whether it is still due.
 local function from_plan(ctx, queue, jid, t, most)
-  local moments = { floor(tonumber(call("ZSCORE", queue.recurring, jid))), recurrence.nominal(ctx, jid) }
-  moments[3] = nil -- how many got no job
-  plan.add_due(ctx, jid, moments)
+  local moments = { floor(tonumber(call("ZSCORE", queue.recurring, jid))), t.calendar.nominal }
+  plan.add_due(ctx, jid, moments, takes_all(t) and most or ENDLESS)
   local done, i, left_out, idle = put_moments(ctx, queue, jid, t, moments, first_kept(ctx, t, moments), most)
   recurrence.leave_out(ctx, jid, left_out)
-  recurrence.write_count(ctx, jid, t)
   if i > 1 then
     plan.drop(ctx, jid, i - 2)
     local due, nominal = plan.take(ctx, jid)
-    recurrence.set_nominal(ctx, jid, nominal or 0)
+    recurrence.write_count(ctx, jid, t, nominal or 0)
     call("ZADD", queue.recurring, due or recurrence.NEVER_DUE, jid)
+  else
+    recurrence.write_count(ctx, jid, t)
   end
   if idle then queues.signal(queue) end
   return done, i <= #moments / 2

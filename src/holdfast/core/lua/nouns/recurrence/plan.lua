@@ -34,16 +34,19 @@ function M.take(ctx, jid)
   return unpack_bytes(ENTRY, packed)
 end
 
--- The moments of the plan that are due by now, as (due, nominal) pairs behind those in `moments`.
-function M.add_due(ctx, jid, moments)
-  for at = 0, MOST, PIECE do
-    local entries = call("LRANGE", ctx.keys.plan .. jid, at, at + PIECE - 1)
+-- The moments of the plan that are due by now, as (due, nominal) pairs behind those in `moments`: all, or just enough that there
+-- are more than `most`. The first is looked at alone: mostly it is not due.
+function M.add_due(ctx, jid, moments, most)
+  local at, piece = 0, 1
+  while at <= MOST and #moments / 2 <= most do
+    local entries = call("LRANGE", ctx.keys.plan .. jid, at, at + piece - 1)
     for i = 1, #entries do
       local due, nominal = unpack_bytes(ENTRY, entries[i])
       if due > ctx.now then return end
       moments[#moments + 1], moments[#moments + 2] = due, nominal
     end
-    if #entries < PIECE then return end
+    if #entries < piece then return end
+    at, piece = at + piece, PIECE
   end
 end
 

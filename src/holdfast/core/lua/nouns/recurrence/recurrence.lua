@@ -39,10 +39,11 @@ function M.read(ctx, jid)
   return t
 end
 
--- What a template that follows a calendar has beside the others, by name.
+-- What a template that follows a calendar has beside the others, by name; `nominal` is the moment that is next, in ms.
 function M.calendar_of(ctx, jid)
-  local found, calendar = call("HMGET", ctx.keys.template .. jid, unpack_(M.OF_CALENDAR)), {}
-  for i, name in ipairs(M.OF_CALENDAR) do calendar[name] = found[i] or "" end
+  local found, calendar = call("HMGET", ctx.keys.template .. jid, NOMINAL, unpack_(M.OF_CALENDAR)), {}
+  for i, name in ipairs(M.OF_CALENDAR) do calendar[name] = found[i + 1] or "" end
+  calendar.nominal = tonumber(found[1] or nil) or 0
   return calendar
 end
 
@@ -86,8 +87,11 @@ end
 
 function M.write_tags(ctx, jid, t) call("HSET", ctx.keys.template .. jid, "tags", mp_pack(t.tags)) end
 
--- The count after some more jobs were put.
-function M.write_count(ctx, jid, t) call("HSET", ctx.keys.template .. jid, "count", t.count) end
+-- The count after some more jobs were put; of a calendar, also the moment that is next, if it is another.
+function M.write_count(ctx, jid, t, nominal)
+  if nominal then call("HSET", ctx.keys.template .. jid, "count", t.count, NOMINAL, nominal)
+  else call("HSET", ctx.keys.template .. jid, "count", t.count) end
+end
 
 -- When the next occurrence is, in ms; of a paused template, when it would be.
 function M.next(ctx, jid, t)
