@@ -1,4 +1,4 @@
-"""The moments of a calendar while workers and the store are killed: each gets one job.
+"""The moments of a calendar while workers and the store are killed, or the clock of the machine is set: each gets one job.
 
 `HOLDFAST_OCCURRENCES=1000` makes it a thousand moments.
 """
@@ -147,3 +147,81 @@ def test_each_moment_gets_one_job_while_workers_and_the_store_are_killed(
         check(client, moments)
         assert harm["workers"] > 0
         assert sum(planner.pieces for planner in planners) >= OCCURRENCES // PIECE - 1
+
+
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+HOUR_MS = 3_600_000
+
+
+class Clock:
+    """What the store and the workers take for the time, by libfaketime: the real time and an offset, which a file has."""
+
+    def __init__(self, here: Path) -> None:
+        self._file = here / "offset"
+        self.set(0)
+        self.env = {
+            "LD_PRELOAD": str(FAKETIME),
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_NO_CACHE": "1",
+            "DONT_FAKE_MONOTONIC": "1",
+        }
+
+    def set(self, now_ms: int) -> None:
+        """Set it to a time, 0: to the real one."""
+        ahead = now_ms / 1000 - time() if now_ms else 0.0
+        new = self._file.with_suffix(".new")
+        new.write_text(f"{ahead:+.3f}")
+        new.replace(self._file)
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Clock:
+    if FAKETIME is None:
+        pytest.skip("faketime is not installed (apt-get install faketime)")
+    return Clock(tmp_path)
+
+
+@pytest.fixture
+def clocked_store(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScratchStore]:
+    """A store that takes this clock for the time."""
+    store = ScratchStore("valkey")
+    with monkeypatch.context() as patch:
+        for name, value in clock.env.items():
+            patch.setenv(name, value)
+        store.start()
+    yield store
+    store.stop()
+
+
+@pytest.mark.full
+def test_each_moment_gets_one_job_when_the_clock_of_the_machine_is_set(
+    clocked_store: ScratchStore, clock: Clock, namespace: str, tmp_path: Path
+) -> None:
+    env = {"ERRANDS_HERE": str(tmp_path), **clock.env}
+    with (
+        Client(clocked_store.url, namespace=namespace) as client,
+        Crew(tmp_path, clocked_store.url, namespace, env) as crew,
+    ):
+        client.queues["q"].recur("errands.nothing", {}, cron="0 * * * *", jid="r", missed="all")
+        [facts] = client.run(RecurGet(["r"]))
+        assert facts is not None
+        first = facts.next_ms
+        start(crew)
+
+        def runs(count: int) -> None:
+            until(lambda: put_so_far(client) >= count and is_quiet(client), f"{count} jobs have run", 60)
+            marker = client.queues["q"].put("errands.nothing")
+            until(lambda: client.job(marker).state == "complete", "the worker takes jobs", 60)
+            assert put_so_far(client) == count
+
+        runs(0)
+        clock.set(first - 500)
+        runs(1)
+        clock.set(first - HOUR_MS + 500)
+        runs(1)
+        clock.set(first + HOUR_MS - 500)
+        runs(2)
+        clock.set(first + 4 * HOUR_MS + 500)
+        runs(5)
+        found = client.run(JobGet([f"r-{number}" for number in range(1, 6)]))
+        assert [job.scheduled_for_ms for job in found if job] == [first + n * HOUR_MS for n in range(5)]

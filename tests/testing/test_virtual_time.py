@@ -181,3 +181,28 @@ def test_in_the_nights_in_which_clocks_are_changed_each_moment_gets_its_job_at_i
         assert [(nominal, now) for own, nominal, now in runs if own == cron] == [
             (moment, moment) for moment in moments
         ]
+
+
+def test_a_clock_that_is_set_back_or_forward_puts_no_moment_twice(crew, still):
+    runs: list[datetime] = []
+
+    @crew.client.job(queue="q", name="virtual_time.stepped")
+    def note():
+        job = current_job()
+        assert job.scheduled_for is not None
+        runs.append(job.scheduled_for)
+
+    begin = datetime(2026, 11, 28, 12, 5, tzinfo=UTC)
+    still.set(begin)
+    handle = crew(lambda: note.every("*/10 * * * *").put())
+    every = [begin + timedelta(minutes=5 + 10 * number) for number in range(40)]
+    crew(lambda: crew.worker.run_for(hours=1))
+    assert runs == every[:6]
+    still.advance(hours=-1)
+    assert crew(lambda: crew.worker.run_for(minutes=59)) == []
+    crew(lambda: crew.worker.run_for(hours=1, minutes=1))
+    assert runs == every[:12]
+    still.advance(hours=1)
+    crew(lambda: crew.worker.run_for(hours=1))
+    assert runs == [*every[:12], *every[17:24]]
+    assert crew(lambda: crew.client.recurring[handle.jid]).left_out == 5
