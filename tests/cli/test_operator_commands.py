@@ -15,6 +15,7 @@ from holdfast import Client
 from holdfast.cli.tables import width
 from holdfast.commands.admin import Audit
 from holdfast.commands.queues import Pause
+from holdfast.commands.recurring import DeclaredFacts, Recur, RecurUpdate
 from holdfast.commands.workers import WorkerSeen
 from holdfast.testing.clock import START_MS, StoppedClock
 from terminal import Terminal, written
@@ -278,6 +279,28 @@ def test_workers_of_a_command_are_shown_and_forgotten_together(client: Client, r
 
 
 @pytest.mark.full
+def test_what_code_declares_no_more_is_shown_and_pruned_after_a_day(
+    client: Client, run: Any, read: Any
+) -> None:
+    for jid, module in (("old", "shop.reports"), ("kept", "shop.mails"), ("declared", "shop.mails")):
+        client.run(Recur("q", "K", 60_000, jid=jid, declared=DeclaredFacts(module, "2.1", "w")))
+        client.run(RecurUpdate(jid, vanished=jid != "declared"))
+    shown = run("recurring", "show", "old").stdout
+    assert "in shop.reports, version 2.1, until " in shown
+    assert "holdfast recurring prune" in shown
+    assert "put by worker w" in run("recurring", "show", "declared").stdout
+    assert sorted(read("recurring", "prune")["kept"]) == ["kept", "old"]
+    asked = run("recurring", "prune", "--recent", "--module", "shop.reports")
+    assert "old: 1 min, in shop.reports" in asked.stdout
+    assert "Give --yes" in asked.stderr
+    assert client.recurring["old"]
+    assert read("recurring", "prune", "--recent", "--module", "shop.reports", "--yes")["deleted"] == ["old"]
+    assert (client.recurring["old"], client.recurring["kept"].jid) == (None, "kept")
+    client.run(Recur("q", "K", 60_000, jid="kept"))
+    assert client.recurring["kept"].facts.declared is None
+    assert read("recurring", "prune", "--recent") == {"deleted": [], "kept": []}
+
+
 def test_missed_turns_of_a_recurring_job_are_shown_as_on_its_page(client: Client, run: Any) -> None:
     clock = StoppedClock(client, START_MS)
     clock.start()

@@ -2,6 +2,9 @@
 
 from worker_kit import until
 
+from holdfast.commands.admin import AuditList
+from holdfast.console.handles import Console
+
 DECLARING = """
 import holdfast
 from chores import note
@@ -70,3 +73,39 @@ app.job(queue="q", name="over", every="@daily", end=5)(lambda: None)
     worker = shop.start("process", "--import", "declaring")
     until(lambda: shop.notes("count"), "the job is performed")
     assert "the recurring job of over was not put: cron: " in worker.said()
+
+
+def test_a_declaration_is_marked_by_module_and_version_and_audited_when_it_changes(shop, monkeypatch):
+    code = shop.here / "declaring.py"
+    code.write_text(DECLARING)
+    shop.start("process", "--import", "declaring", "--app-version", "1.0")
+    queue = shop.client.queues["q"]
+    until(lambda: len(queue.jobs.recurring()) == 2, "both are put")
+    [name] = [name for name in queue.jobs.recurring() if "nightly" in name]
+    first = shop.client.recurring[name].facts.declared
+    assert (first.module, first.version, first.vanished_ms) == ("declaring", "1.0", 0)
+    code.write_text(DECLARING.replace('"0 3 * * *"', '"0 5 * * *"'))
+    monkeypatch.setenv("HOLDFAST_APP_VERSION", "1.1")
+    shop.start("process", "--import", "declaring", "--name", "second")
+    until(lambda: shop.client.recurring[name].facts.declared.version == "1.1", "it is taken over")
+    [line] = shop.client.run(AuditList())
+    assert (line.what, line.target, line.detail) == ("declare recurring", name, "cron, by declaring 1.1")
+    assert line.who.startswith("second")
+
+
+def test_a_declaration_that_vanished_is_noted_runs_on_and_is_pruned(shop):
+    code = shop.here / "declaring.py"
+    code.write_text(DECLARING)
+    shop.start("process", "--import", "declaring")
+    queue = shop.client.queues["q"]
+    until(lambda: len(queue.jobs.recurring()) == 2, "both are put")
+    [gone] = [name for name in queue.jobs.recurring() if "nightly" in name]
+    code.write_text(DECLARING.replace(', every="0 3 * * *", zone="Europe/Berlin", missed="skip"', ""))
+    worker = shop.start("process", "--import", "declaring", "--name", "second")
+    until(lambda: shop.client.recurring[gone].facts.declared.vanished_ms, "it is noted")
+    until(lambda: "1 recurring job is declared by no code any more" in worker.said(), "it is logged")
+    assert len(queue.jobs.recurring()) == 2
+    assert [one.jid for one in Console(shop.client).vanished_recurring()] == [gone]
+    code.write_text(DECLARING)
+    shop.start("process", "--import", "declaring", "--name", "third")
+    until(lambda: not shop.client.recurring[gone].facts.declared.vanished_ms, "it is declared again")

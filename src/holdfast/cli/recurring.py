@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import click
 
@@ -41,7 +41,7 @@ from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored
 from holdfast.console.put import NamedCode
 from holdfast.errors import HoldfastError, JobNotFound, UsageError
-from holdfast.settings import DEFAULT_BACKLOG, check_name
+from holdfast.settings import DEFAULT_BACKLOG, MAX_BATCH, check_name
 from holdfast.text import ago, brief_ago, counted, duration, moment
 
 _EMPTY = (
@@ -114,6 +114,17 @@ def _pause(row: RecurringFacts, now: int) -> str:
     )
 
 
+def _declared(found: RecurringFacts) -> str:
+    """Return by which module code declares a recurring job, or since when it does not."""
+    own = found.declared
+    if own is None:
+        return ""
+    where = f"in {own.module}" + (f", version {own.version}" if own.version else "")
+    if not own.vanished_ms:
+        return f"{where}, put by worker {own.by} at {moment(own.declared_ms)}"
+    return f"{where}, until {moment(own.vanished_ms)}; `holdfast recurring prune` deletes it"
+
+
 def _missed(found: RecurringFacts, now: int) -> str:
     """Return how many turns were missed without a pause, and what becomes of them."""
     missed = 0 if found.paused else found.missed_by(now)
@@ -152,6 +163,7 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
         "retries": found.retries,
         "tags": ", ".join(found.tags),
         "throttles": ", ".join(found.throttles),
+        "declared": _declared(found),
         "since": moment(found.since_ms),
     }
     print_facts(facts)
@@ -469,3 +481,55 @@ def delete(jids: Sequence[str], yes: bool, place: StorePlace, as_json: bool) -> 
             else:
                 echo_text(f'holdfast: there is no recurring job "{jid}"', err=True)
     return 0 if all(existed.values()) else 1
+
+
+_RECENT_MS: Final = 86_400_000
+
+
+@examples("holdfast recurring prune", "holdfast recurring prune --module shop.reports --yes")
+@recurring.command()
+@click.option(
+    "--module", default="", metavar="MODULE", help="Only those that this module declared [default: all]."
+)
+@click.option(
+    "--recent",
+    is_flag=True,
+    help="Also those that a worker put less than a day ago: other workers may still declare them [default: off].",
+)
+@yes_option
+@store_options
+@json_option
+def prune(module: str, recent: bool, yes: bool, place: StorePlace, as_json: bool) -> None:
+    """Delete recurring jobs that code declared and declares no more; jobs that were put are kept. Asks for confirmation.
+
+    A worker notes at its start what its modules declare no more. JSON: `deleted` and `kept`, lists of jids.
+    """
+    with place.console() as console:
+        now = console.now_ms()
+        found = {one.jid: one for one in console.vanished_recurring(module)}
+        kept = [] if recent else [jid for jid, one in found.items() if now - _put_ms(one) < _RECENT_MS]
+        gone = [jid for jid in found if jid not in kept]
+        if not as_json:
+            _print_found([found[jid] for jid in gone], kept)
+        if gone:
+            confirm(f"Delete {counted(len(gone), 'recurring job')}?", yes)
+        for at in range(0, len(gone), MAX_BATCH):
+            console.delete_recurring(*gone[at : at + MAX_BATCH])
+    if as_json:
+        print_json({"deleted": gone, "kept": kept})
+    elif gone:
+        echo_text(f"deleted {counted(len(gone), 'recurring job')}")
+
+
+def _put_ms(one: RecurringFacts) -> int:
+    return one.declared.declared_ms if one.declared else 0
+
+
+def _print_found(gone: Sequence[RecurringFacts], kept: Sequence[str]) -> None:
+    for one in gone:
+        echo_text(f"{one.jid}: {_every(one)}, {_declared(one).partition(';')[0]}")
+    if kept:
+        some = ", ".join(kept[:5]) + (", …" if len(kept) > 5 else "")
+        echo_text(f"kept, as a worker put them less than a day ago (--recent deletes them too): {some}")
+    if not gone and not kept:
+        echo_text("Every declared recurring job is still declared.")

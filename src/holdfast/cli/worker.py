@@ -93,6 +93,13 @@ class Reserver(click.Choice[str]):
     "-n", "--name", default="", help="Name of the worker; each child appends its number [default: host-pid]."
 )
 @click.option(
+    "--app-version",
+    metavar="TEXT",
+    envvar="HOLDFAST_APP_VERSION",
+    default="",
+    help="Version of your program, kept with the recurring jobs that its code declares [default: HOLDFAST_APP_VERSION, or none].",
+)
+@click.option(
     "-r",
     "--resume",
     is_flag=True,

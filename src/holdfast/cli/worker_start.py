@@ -21,9 +21,9 @@ from holdfast.cli.place import url_of
 from holdfast.cli.worker_log import set_level
 from holdfast.client.opening import clients
 from holdfast.code.importing import noting
-from holdfast.code.registry import declared
+from holdfast.code.registry import has_jobs
 from holdfast.errors import UsageError
-from holdfast.text import listed
+from holdfast.text import listed, one_line
 from holdfast.worker.descendants import end_descendants
 from holdfast.worker.imported_clients import choose
 from holdfast.worker.performing.outcome import met_unknown
@@ -46,6 +46,7 @@ log = logging.getLogger("holdfast")
 NO_QUEUE = "no queue given: name at least one with --queue, or set HOLDFAST_WORKER_QUEUE, QUEUE or QUEUES"
 
 
+_LONGEST_VERSION: Final = 100
 UNKNOWN_CODE: Final = 3
 """Exit status of a worker that drained its queues and met jobs whose code it does not know."""
 
@@ -95,12 +96,20 @@ def _load(flags: Mapping[str, Any], root: str, paths: tuple[str, ...]) -> tuple[
         make_importable(settings)
         import_modules(settings.imports)
     store = choose(url, flags["namespace"], before, flags["url_origin"])
-    if declared():
+    if has_jobs():
         with store.beating_client(settings.worker_name(0)) as client:
-            put_declared(client)
+            put_declared(client, _app_version(flags["app_version"]))
     if flags["workdir"]:
         _enter(flags["workdir"])
     return settings, store
+
+
+def _app_version(text: str) -> str:
+    if len(text.encode("utf-8", "surrogateescape")) > _LONGEST_VERSION or one_line(text) != text:
+        raise UsageError(
+            f"--app-version: expected at most {_LONGEST_VERSION} bytes on one line, got {text!r:.120}"
+        )
+    return text
 
 
 def _follow(flags: Mapping[str, Any]) -> None:

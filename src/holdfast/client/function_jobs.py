@@ -25,6 +25,7 @@ from holdfast.code.job_options import JobOptions, PutChanges, option_hint, unkno
 from holdfast.code.registry import Declaration, Registered, recurring_jid, stored_name
 from holdfast.code.unawaited import named
 from holdfast.commands.base import NotedJid
+from holdfast.commands.recurring import DeclaredFacts
 from holdfast.errors import UsageError
 from holdfast.settings import DEFAULT_BACKLOG, SHORTEST, Duration, check_list, check_name, check_seconds
 
@@ -40,11 +41,14 @@ class Bound(Generic[R_co]):
     __slots__ = ("args", "changes", "data", "entry", "kwargs")
 
     def __init__(
-        self, job: "AnyFunctionJob[..., Any, R_co]", args: Sequence[object], kwargs: Mapping[str, object]
+        self,
+        entry: Registered,
+        data: Raw,
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        changes: PutChanges,
     ) -> None:
-        self.entry, self.changes = job.registered, job.changes
-        self.args, self.kwargs = args, kwargs
-        self.data = job.write(args, kwargs)
+        self.entry, self.data, self.args, self.kwargs, self.changes = entry, data, args, kwargs, changes
 
     def __repr__(self) -> str:
         return f"<Bound {self.entry.name} {bytes(self.data).decode():.80}>"
@@ -153,6 +157,8 @@ class _Every(Generic[P]):
         self._job = job
         self._timing = timing
         self._is_put = False
+        self.declared: DeclaredFacts | None = None
+        """Where code declares it, if a worker puts it because of that."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._timing.interval} of {self._job!r}>"
@@ -188,6 +194,8 @@ class _Every(Generic[P]):
         if jid is None:
             jid = recurring_jid(job.stored_name, *job.registered.arguments.by_name(args, kwargs))
         options["jid"] = jid
+        if self.declared is not None:
+            options["declared"] = self.declared
         moment = None if starting is None else moment_of("starting", starting)
         return job.app.queues[queue], data, options, moment
 
@@ -310,7 +318,7 @@ class AnyFunctionJob(Generic[P, C, R]):
 
     def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
         """Return a call for `put_many` and `schedule`, with its arguments checked now, by type checkers too. Raises UsageError."""
-        return Bound(self, args, kwargs)
+        return Bound(self.registered, self.write(args, kwargs), args, kwargs, self.changes)
 
     bind = call
     """`call`, under the name that older programs use."""

@@ -18,7 +18,7 @@ from holdfast.code.calendar import Calendar, Moment, moment_of, tz_version
 from holdfast.code.put_options import OPTIONS, KeptOptions
 from holdfast.codecs import encode_data
 from holdfast.commands.options import ExtraOptions
-from holdfast.commands.recurring import CalendarFacts, Recur, RecurUpdate
+from holdfast.commands.recurring import CalendarFacts, DeclaredFacts, Recur, RecurUpdate
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
 from holdfast.settings import (
@@ -100,7 +100,8 @@ def make_recur(
 
     Raises UsageError naming the option that is wrong.
     """
-    options = with_class_defaults(klass, data, given, _OF_PUTS)
+    options = dict(with_class_defaults(klass, data, given, _OF_PUTS))
+    declared = options.pop("declared", None) if isinstance(given.get("declared"), DeclaredFacts) else None
     for option in options:
         if option not in _OPTIONS:
             raise unknown_option("recur", option, _OPTIONS)
@@ -124,6 +125,7 @@ def make_recur(
         calendar,
         plan,
         _overlap(options["overlap"]) if options.get("overlap") and not calendar else "",
+        declared,
     )
 
 

@@ -1,7 +1,7 @@
 """Recurring jobs, for both clients: `client.recurring[jid]`."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from datetime import datetime
 from random import sample
 from time import monotonic
@@ -39,6 +39,7 @@ from holdfast.commands.recurring import (
     RecurUpdate,
     Unplanned,
 )
+from holdfast.commands.views import Cursor, ListSet
 from holdfast.errors import Refused, UsageError
 from holdfast.models import text
 from holdfast.settings import MAX_BATCH, check_each, check_name, check_text
@@ -335,6 +336,24 @@ def _extend(ask: Planner, one: Unplanned, now: float) -> Plan[None]:
                 return
     except (UsageError, Refused) as error:  # another client wrote it, or its zone is unknown to this machine
         log.error("recurring job %s is not planned on: %s", one_line(one.jid), one_line(str(error)))
+
+
+MOST_DECLARED: Final = 10_000
+"""Declared recurring jobs that are looked at."""
+
+
+def declared_templates(ask: Planner, but: Container[str] = ()) -> Plan[list[RecurringFacts]]:
+    """Return the recurring jobs that code declares, but not those named, by when a worker put them last."""
+    found: list[RecurringFacts] = []
+    after: Cursor | None = None
+    for _ in range(MOST_DECLARED // MAX_BATCH):
+        page = yield from ask(ListSet("declared", "", after, MAX_BATCH))
+        jids = [jid for jid in page.names if jid not in but]
+        found += [row for row in ((yield from ask(RecurGet(jids))) if jids else []) if row is not None]
+        after = page.next
+        if after is None:
+            break
+    return found
 
 
 J = TypeVar("J", bound=RecurringVerbs)

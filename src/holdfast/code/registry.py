@@ -187,6 +187,11 @@ def make_entry(function: Callable[..., object], options: JobOptions) -> Register
     return entry
 
 
+def has_jobs() -> bool:
+    """Return whether this process has function jobs."""
+    return bool(_functions)
+
+
 def declared() -> list[tuple[Registered, str, Declaration]]:
     """Return the recurring jobs that code declares: the function, the jid, and the declaration of each."""
     return [(entry, jid, one) for entry in _functions.values() for jid, one in entry.declared.items()]

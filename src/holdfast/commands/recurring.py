@@ -73,6 +73,28 @@ class CalendarFacts(msgspec.Struct, frozen=True, gc=False):
         )
 
 
+class DeclaredFacts(msgspec.Struct, frozen=True, gc=False):
+    """Where a template is declared: in which `module`, by which `version` of the program ("": not given).
+
+    The worker `by` of that code put it last at `declared_ms`; at `vanished_ms` (0: not yet) a worker had its module without the declaration.
+    """
+
+    module: str
+    version: str = ""
+    by: str = ""
+    declared_ms: int = 0
+    vanished_ms: int = 0
+
+    @classmethod
+    def from_pairs(cls, pairs: Sequence[Reply]) -> "DeclaredFacts | None":
+        """Read (name, text) pairs of a row; None if there are none."""
+        found = dict(zip(texts(pairs[::2]), texts(pairs[1::2]), strict=True))
+        if not found:
+            return None
+        declared, vanished = (int(float(found[name])) for name in ("declared", "vanished"))
+        return cls(found["module"], found["version"], found["by"], declared, vanished)
+
+
 class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     """A template of a recurring job, at one moment.
 
@@ -105,6 +127,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     overlap: str = "allow"
     left_out: int = 0
     paused_until_ms: int = 0
+    declared: DeclaredFacts | None = None
 
     def missed_by(self, now_ms: int) -> int:
         """Return how many turns it has missed: in its pause, or because no worker has asked its queue since they were due."""
@@ -145,6 +168,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             overlap=more.get("overlap", "allow"),
             left_out=int(more.get("left_out") or 0),
             paused_until_ms=int(more.get("until") or 0),
+            declared=DeclaredFacts.from_pairs(row[20]) if len(row) > 20 else None,
         )
 
 
@@ -183,6 +207,7 @@ class Recur(CommandBase, frozen=True, gc=False):
     calendar: CalendarFacts | None = None
     plan: Sequence[tuple[int, int]] = ()
     overlap: str = ""
+    declared: DeclaredFacts | None = None
 
     def words(self) -> Sequence[Word]:
         return (
@@ -201,6 +226,9 @@ class Recur(CommandBase, frozen=True, gc=False):
 
     def _options(self) -> list[Word]:
         count, *pairs = self.options.words()
+        if self.declared is not None:
+            by = self.declared
+            count, pairs = int(count) + 3, [*pairs, "module", by.module, "version", by.version, "by", by.by]
         if self.calendar is None:
             return [int(count) + 1, *pairs, "overlap", self.overlap] if self.overlap else [count, *pairs]
         own = self.calendar
@@ -301,7 +329,8 @@ class RecurGet(CommandBase, frozen=True, gc=False):
 class RecurUpdate(CommandBase, frozen=True, gc=False):
     """Change those attributes of a template that are not None. Jobs that were put stay unchanged. Returns True.
 
-    A new interval counts from the last occurrence. `throttles` replaces the current ones. Raises JobNotFound.
+    A new interval counts from the last occurrence. `throttles` replaces the current ones. `vanished`: its module does not declare it any more.
+    Raises JobNotFound.
     Core: verbs/recur.lua.
     """
 
@@ -318,6 +347,7 @@ class RecurUpdate(CommandBase, frozen=True, gc=False):
     backlog: Backlog | None = None
     queue: OptionalName | None = None
     throttles: ThrottleNames | None = None
+    vanished: bool | None = None
 
     def _changed(self) -> list[str]:
         """The attributes that change, in words; data are left out."""
@@ -345,6 +375,8 @@ class RecurUpdate(CommandBase, frozen=True, gc=False):
         ):
             if value is not None:
                 words += (key, value)
+        if self.vanished is not None:
+            words += ("vanished", int(self.vanished))
         if self.throttles is not None:
             words += ("unthrottled", "")
             for name in self.throttles:

@@ -15,7 +15,7 @@ Direction = Literal["", "up", "down"]
 OF_QUEUES: Final = frozenset(
     ("waiting", "running", "stalled", "scheduled", "depends", "throttled", "recurring", "failed")
 )
-NAMELESS: Final = frozenset(("completed", "tracked", "workers", "versions", "queues", "topics"))
+NAMELESS: Final = frozenset(("completed", "tracked", "workers", "versions", "queues", "topics", "declared"))
 OF_TOPICS: Final = frozenset(("queued", "reserved"))
 SETS: Final = OF_QUEUES | OF_TOPICS | NAMELESS | {"group", "tagged", "holders", "pending"}
 """The sets that can be listed: those of a queue, of a topic, of another name, and those of the namespace."""
@@ -46,7 +46,7 @@ class ListSet(CommandBase, frozen=True, gc=False):
     `set` is one of SETS, `name` its owner: a queue, a topic, a failure group, a tag or a throttle. A scheduled job that is
     due is listed as waiting, after those that are ready; a job whose lease has ended as stalled. Failed, tracked,
     completed, worker and version lists begin with the newest, unless `direction` is given. `versions` are those that workers have
-    reported, by when the first one did. Core: verbs/list.lua.
+    reported, by when the first one did; `declared` are recurring jobs that code declares, by when a worker put them last. Core: verbs/list.lua.
     """
 
     verb: ClassVar[str] = "list"

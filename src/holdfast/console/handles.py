@@ -176,6 +176,11 @@ class ConsoleVerbs(TransferVerbs, NamedVerbs, ConsoleQueueVerbs, ConsoleTopicVer
         return namespace_queries.recurring(ask, pattern, after, limit)
 
     @PlanMethod
+    def vanished_recurring(self, ask: Planner, module: str = "") -> Plan[list[RecurringFacts]]:
+        """The recurring jobs that code declared, in `module` if it is given, and declares no more."""
+        return namespace_queries.vanished_recurring(ask, module)
+
+    @PlanMethod
     def topics(self, ask: Planner, *, after: str = "", limit: int = 100) -> Plan[Page[TopicCounts]]:
         """A page of topics with their counts."""
         return namespace_queries.topics(ask, after, limit)

@@ -9,7 +9,8 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from holdfast.errors import HoldfastError, StartFailed, UsageError
+from holdfast.text import counted, one_line
 from holdfast.worker.greenlets import patch
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ T = TypeVar("T")
 log = logging.getLogger("holdfast")
 
 _OURS: Final = str(Path(__file__).resolve().parents[1])
+_NAMED: Final = 5
 _IMPORTLIB: Final = str(Path(importlib.__file__).parent)
 
 
@@ -79,24 +82,58 @@ def import_modules(names: Iterable[str]) -> None:
         _import(f"--import {name}", name)
 
 
-def put_declared(client: "Client") -> None:
+def put_declared(client: "Client", version: str = "") -> None:
     """Put the recurring jobs that code declares (`@app.job(every=…)`, `app.schedule`); one that exists is updated, and the time of its next job stays.
 
-    A declaration that cannot be put is logged: the worker takes jobs all the same.
+    `version` is that of the user's program. Those that their modules do not declare any more are noted and logged. A declaration that cannot be put is logged:
+    the worker takes jobs all the same.
     """
     # The flags of a worker are read before --pool gevent patches what these load.
     from holdfast.client.function_jobs import FunctionJob
     from holdfast.code.registry import declared
+    from holdfast.commands.recurring import DeclaredFacts
 
-    for entry, jid, one in declared():
+    own = declared()
+    for entry, jid, one in own:
         timing: dict[str, Any] = {**one.timing, "jid": jid}
         job: FunctionJob[..., object, object] = FunctionJob(client, entry.function, entry, one.changes)
+        every = job.every(timing.pop("interval"), **timing)
+        every.declared = DeclaredFacts(one.module, version, client.worker_name)
         try:
-            made = job.every(timing.pop("interval"), **timing).put(*one.args, **one.kwargs)
+            made = every.put(*one.args, **one.kwargs)
         except HoldfastError as error:
             log.error("the recurring job of %s was not put: %s", entry.name, error)
         else:
             log.debug("recurring job %s of %s", made.jid, entry.name)
+    try:
+        _note_vanished(client, {jid for _, jid, _ in own})
+    except HoldfastError as error:  # which only reports
+        log.debug("declared recurring jobs were not compared: %s", error)
+
+
+def _note_vanished(client: "Client", own: Container[str]) -> None:
+    """Mark the recurring jobs that loaded modules do not declare any more, and log them on one line."""
+    from holdfast.client.reasons import argument
+    from holdfast.client.recurring import declared_templates
+    from holdfast.commands.recurring import RecurUpdate
+    from holdfast.wire.exchange import exchange
+
+    found = client.runner.run(declared_templates(partial(exchange, client.shard), own))
+    gone = [
+        (one.jid, one.declared.vanished_ms)
+        for one in found
+        if one.declared and one.declared.module in sys.modules and one.declared.module != "__main__"
+    ]
+    changes = [RecurUpdate(jid, vanished=True) for jid, since in gone if not since]
+    if changes:
+        client.run_all(changes)
+    if gone:
+        named = argument(*[jid for jid, _ in gone[:_NAMED]]) + (" …" if len(gone) > _NAMED else "")
+        log.warning(
+            "%s declared by no code any more, and still put: %s; `holdfast recurring prune` deletes them",
+            counted(len(gone), "recurring job is", "recurring jobs are"),
+            one_line(named),
+        )
 
 
 def _load(flag: str, text: str, what: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from holdfast.client.plans import all_counts
+from holdfast.client.recurring import declared_templates
 from holdfast.commands.admin import AuditLine, AuditList, ConfigGet, PatternFacts, Patterns, SettingsGet
 from holdfast.commands.attributes import Tags
 from holdfast.commands.operations import OperationGet, Operations
@@ -42,6 +43,16 @@ class SettingsPlace(msgspec.Struct, frozen=True):
         if len(words) not in (1, 3):
             raise UsageError(f"a cursor is what the page before returned, not {text!r:.80}")
         return cls(words[0], (words[1], words[2]) if len(words) == 3 else None)
+
+
+def vanished_recurring(ask: Planner, module: str) -> Plan[list[RecurringFacts]]:
+    """Return the recurring jobs that code declared, in `module` if it is given, and declares no more."""
+    found = yield from declared_templates(ask)
+    return [
+        one
+        for one in found
+        if one.declared and one.declared.vanished_ms and module in ("", one.declared.module)
+    ]
 
 
 def recurring(ask: Planner, pattern: str, after: str, limit: int) -> Plan[Page[RecurringFacts]]:

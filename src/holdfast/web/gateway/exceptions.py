@@ -134,6 +134,7 @@ _RECURRING: Final[Mapping[str, FieldPart]] = {
     "options": flattened(ExtraOptions, {"depends": constant(()), "trace": constant("")}),
     "calendar": constant(None),
     "plan": constant(()),
+    "declared": constant(None),
 }
 _LEVEL: Final = {"level": same(GatewayField("level", Level, 0))}
 """Programs behind the gateway understand what release 0.2 did, unless they state otherwise."""
@@ -155,6 +156,7 @@ SPECIAL: Final[Mapping[str, Mapping[str, FieldPart]]] = {
     "priorities_set": {"rules": FieldPart((GatewayField("rules", list[Raw]),), _rules)},
     "put": _PUT,
     "recur": _RECURRING,
+    "recur_update": {"vanished": constant(None)},
     "retry": {
         "delay_ms": FieldPart((GatewayField("delay", Seconds | None, 0.0),), _own_backoff),
         "lines": constant(()),

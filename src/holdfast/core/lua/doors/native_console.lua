@@ -15,6 +15,7 @@ local MOST_KEPT = 131072 -- bytes of a reply that is kept for a repeat: all repl
 local DIGEST = 40 -- letters of a SHA-1
 local NO_JOBS = {
   recurring = true, workers = true, versions = true, queues = true, topics = true, queued = true, reserved = true,
+  declared = true,
 }
 local NAMELESS = { completed = true, tracked = true }
 local STATES = { done = true, failed = true, stopped = true, undone = true }

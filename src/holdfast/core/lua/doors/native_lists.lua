@@ -13,7 +13,7 @@ local unfail = require("verbs.unfail")
 local MOST, MOST_GROUPS, MOST_UNFAILED = bounds.BATCH, 200, 200 -- the last two cost more each
 local ADDS, READS = {}, { "no-writes" }
 local NAMELESS = {
-  completed = true, tracked = true, workers = true, versions = true, queues = true, topics = true,
+  completed = true, tracked = true, workers = true, versions = true, queues = true, topics = true, declared = true,
 }
 local DIRECTIONS = { [""] = true, up = true, down = true }
 

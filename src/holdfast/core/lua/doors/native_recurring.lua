@@ -31,6 +31,7 @@ local READERS = {
   backlog = function(args, i) return number(args, i, "backlog", 0, bounds.BACKLOG) end,
   priority = function(args, i) return number(args, i, "priority", -bounds.PRIORITY, bounds.PRIORITY) end,
   retries = function(args, i) return number(args, i, "retries", 0, bounds.RETRIES) end,
+  vanished = function(args, i) return number(args, i, "vanished", 0, 1) end,
 }
 
 -- The template in line, number, mode, queue, jid, klass, data, interval, offset, priority,
@@ -47,6 +48,10 @@ local function read(args)
     t[field] = READERS[field](args, i)
   end
   t.retries, t.options.losses = checks.retries(args, 11)
+  t.declared = opts.declared
+  if t.declared and not (t.declared.module and t.declared.version and t.declared.by) then
+    bad("a declaration has module, version and by")
+  end
   local calendar = opts.calendar
   t.overlap = calendar and calendar.overlap
   if t.overlap and not OVERLAPS[t.overlap] then bad("overlap is allow, skip or queue") end

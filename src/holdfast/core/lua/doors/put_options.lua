@@ -24,6 +24,8 @@ local CALENDAR = {
 local IS_MS = { jitter = true, start = true, ["end"] = true }
 local IS_WORD = { cron = true, zone = true, overlap = true }
 local MISSED, MOST_MISSED = { once = true, skip = true, all = true }, 1000
+-- Of one that code declares: the most bytes of its module, of the version of the program, and of the name of the worker that put it.
+local DECLARED = { module = 200, version = 100, by = 200 }
 local HOLDS = { ["end"] = true, start = true }
 local CONFLICTS = { keep = true, raise = true, replace = true, cancel = true }
 
@@ -100,6 +102,9 @@ local function read(args, first, count)
     elseif CALENDAR[option] then
       opts.calendar = opts.calendar or {}
       opts.calendar[option] = of_calendar(args, i, option)
+    elseif DECLARED[option] then
+      opts.declared = opts.declared or {}
+      opts.declared[option] = checks.text(args, i + 1, option, DECLARED[option])
     elseif option == "trace" then
       opts.trace = trace(args[i + 1])
     elseif option == "needs" then

@@ -50,6 +50,7 @@ local OTHERS = {
   versions = function(ctx) return whole(ctx.keys.versions) end,
   queues = function(ctx) return whole(ctx.keys.queues) end,
   topics = function(ctx) return whole(ctx.keys.topics) end,
+  declared = function(ctx) return whole(ctx.keys.declared) end,
   queued = function(ctx, name) return whole(ctx.keys.queued .. name) end,
   reserved = function(ctx, name) return whole(ctx.keys.reserved .. name) end,
 }

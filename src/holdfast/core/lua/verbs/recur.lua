@@ -4,6 +4,7 @@ local refuse = require("base.refuse")
 local occurrences = require("nouns.recurrence.occurrence")
 local options = require("nouns.job.options")
 local queues = require("nouns.queue.queue")
+local declaration = require("nouns.recurrence.declaration")
 local plan = require("nouns.recurrence.plan")
 local recurrence = require("nouns.recurrence.recurrence")
 local M = {}
@@ -62,12 +63,14 @@ function M.run(ctx, jid, t, offset, keeps)
   t.count, t.since, t.paused = old and old.count or 0, ctx.now, old and old.paused
   t.pause_ends = old and old.pause_ends
   t.throttles = others(t.throttles, old and old.queue or t.queue, t.queue)
+  if old and t.declared then declaration.note_change(ctx, jid, old, t, t.declared) end
   queues.know(ctx, keys.of_queue(ctx, t.queue))
   if old then recurrence.leave(ctx, jid, old) end
   recurrence.write(ctx, jid, t)
   if t.calendar or old and old.calendar then recurrence.write_calendar(ctx, jid, t.calendar) end
   if not t.calendar and (t.overlap or old and old.overlap) then recurrence.write_overlap(ctx, jid, t.overlap) end
   if t.calendar then when = start_plan(ctx, jid, t, old, due) end
+  if old or t.declared then declaration.write(ctx, jid, t.declared) end
   recurrence.place(ctx, jid, t, when)
   return jid
 end
@@ -76,6 +79,9 @@ end
 -- counts from the last occurrence.
 function M.update(ctx, jid, changes)
   local t = found(ctx, jid)
+  if changes.vanished == 1 then declaration.vanish(ctx, jid) end
+  changes.vanished = nil
+  if not next(changes) then return 1 end
   if t.calendar and changes.interval then
     refuse.call("WRONG_STATE", jid .. " follows a calendar, and has no interval")
   end
@@ -121,7 +127,7 @@ local function row(ctx, jid)
   return {
     jid, t.queue, t.klass, t.data, t.interval, t.backlog, t.priority, t.retries, t.count, recurrence.next(ctx, jid, t),
     t.tags, throttles, options.pairs(t.options), t.since, t.paused and 1 or 0,
-    who, why, since, calendar_row(ctx, jid, t), more_of(ctx, jid, t),
+    who, why, since, calendar_row(ctx, jid, t), more_of(ctx, jid, t), declaration.pairs(ctx, jid),
   }
 end
 

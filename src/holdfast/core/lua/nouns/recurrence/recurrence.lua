@@ -7,6 +7,7 @@
 -- paused it, why and since when are kept for people.
 local keys = require("base.keys")
 local event = require("nouns.event.event")
+local declaration = require("nouns.recurrence.declaration")
 local plan = require("nouns.recurrence.plan")
 local queues = require("nouns.queue.queue")
 local M = {}
@@ -166,6 +167,7 @@ function M.leave(ctx, jid, t) call("ZREM", keys.of_queue(ctx, t.queue).recurring
 function M.delete(ctx, jid, t)
   M.leave(ctx, jid, t)
   if t.calendar then plan.forget(ctx, jid) end
+  declaration.forget(ctx, jid)
   call("UNLINK", ctx.keys.template .. jid)
   event.changed(ctx, "recurring")
 end
