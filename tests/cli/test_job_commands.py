@@ -1,6 +1,7 @@
 """`holdfast jobs`: find, show and change jobs, through the command itself."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import programs
 from command_line import holdfast
 from holdfast import Client
+from holdfast.code.put_options import OPTIONS
 from holdfast.commands.leases import Complete
 from terminal import Terminal
 
@@ -125,6 +127,24 @@ def test_show_has_everything_about_a_job(client: Client, place: tuple[str, ...])
         f"is waited for by\njid\tstate\tqueue\tjob\n{after}"
         in holdfast("jobs", "show", "first", *place).stdout
     )
+
+
+def test_show_has_the_options_of_the_put_that_are_kept(client: Client, place: tuple[str, ...]) -> None:
+    jid = client.queues["mail"].put(
+        "jobs.send", expires=3600, timeout=90, result_keep=0, backoff="exponential"
+    )
+    shown = holdfast("jobs", "show", jid, *place).stdout
+    facts = dict(re.split("  +", line, maxsplit=1) for line in shown.partition("\n\n")[0].splitlines())
+    assert {name: facts[name] for name in ("time limit", "result kept", "backoff")} == {
+        "time limit": "1 min 30 s",
+        "result kept": "0 s",
+        "backoff": "1 s to 600 s",
+    }
+    assert re.search(r" UTC \(in (59 min|1 h)", facts["expires"])
+    kept = {option.label.lower() for option in OPTIONS.values() if option.stored}
+    plain = holdfast("jobs", "show", client.queues["mail"].put("jobs.send"), *place).stdout
+    assert kept <= set(facts)
+    assert not [line for line in plain.splitlines() if line.startswith(tuple(kept))]
 
 
 @pytest.mark.full

@@ -1,6 +1,7 @@
 """`holdfast jobs export` and `import`, through the command itself."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,9 @@ import pytest
 
 from command_line import holdfast
 from holdfast import Client
+from holdfast.code.put_options import OPTIONS
 from holdfast.commands.jobs import Put
+from holdfast.console.transfer import INFORMATION, JobLine
 from terminal import Terminal
 
 EVIL = "\x9b31m\u202e\u2028漢"
@@ -123,6 +126,14 @@ def test_lines_that_are_refused_are_named_and_the_others_put(
     assert (found["put"], found["refused_count"], found["refused"][0]["line"]) == (1, 6, 3)
     said = holdfast("jobs", "import", f"{tmp_path}/nope", *place)
     assert (said.returncode, said.stdout) == (2, "")
+
+
+def test_the_help_of_an_export_names_the_fields_that_an_import_uses_and_the_others() -> None:
+    used, _, others = holdfast("jobs", "export", "--help").stdout.partition("for information")
+    fields = set(JobLine.__struct_fields__)
+    assert fields - set(INFORMATION) == fields & {*OPTIONS, "queue", "klass", "data", "due"}
+    assert set(re.findall(r"`(\w+)`", used)) == fields - set(INFORMATION)
+    assert set(re.findall(r"`(\w+)`", others)) == set(INFORMATION)
 
 
 def test_a_circle_of_dependencies_is_refused(client: Client, place: tuple[str, ...], tmp_path: Path) -> None:

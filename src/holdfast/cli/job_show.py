@@ -12,6 +12,8 @@ from holdfast.cli.examples import examples
 from holdfast.cli.output import FiniteRange, echo_text, json_option, print_facts, print_json
 from holdfast.cli.tables import Listing, cut_line, echo_wrapped
 from holdfast.client.stacks import UNDER_WAY
+from holdfast.code.backoff import backoff_text
+from holdfast.code.put_options import OPTIONS
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.handles import Console
@@ -20,7 +22,7 @@ from holdfast.console.read.job_queries import JobDetail, logged
 from holdfast.errors import JobNotFound
 from holdfast.models import HistoryEntry, JobFacts
 from holdfast.settings import OWN_THROTTLE
-from holdfast.text import brief_ago, counted, moment
+from holdfast.text import brief_ago, counted, duration, moment
 
 _MOST_LINES: Final = 20
 _ENDED: Final = ("complete", "failed")
@@ -94,8 +96,26 @@ def _facts(facts: JobFacts, now: int) -> dict[str, object]:
         "throttles": ", ".join(name for name in facts.throttles if not name.startswith(OWN_THROTTLE)),
         "recurs from": facts.spawned_from,
         "scheduled for": moment(facts.scheduled_for_ms),
+        **_options(facts, now),
         "tracked": "yes" if facts.tracked else "",
     }
+
+
+def _options(facts: JobFacts, now: int) -> dict[str, str]:
+    """Return the options of its put that the job has, by the names that pages give them."""
+    return {
+        option.label.lower(): _option(name, option.kind, facts.options[option.stored], now)
+        for name, option in OPTIONS.items()
+        if option.stored in facts.options
+    }
+
+
+def _option(name: str, kind: str, value: str | int, now: int) -> str:
+    if name == "expires":
+        return moment(int(value), now)
+    if kind == "backoff":
+        return backoff_text(str(value))
+    return duration(int(value) / 1000) if kind == "seconds" else str(value)
 
 
 def _title(text: str) -> None:

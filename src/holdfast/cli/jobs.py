@@ -37,7 +37,7 @@ from holdfast.console.filters import parse
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored
 from holdfast.console.search.search import SearchPage
-from holdfast.console.transfer import Import, JobLine, job_line
+from holdfast.console.transfer import INFORMATION, Import, JobLine, job_line
 from holdfast.errors import HoldfastError, JobNotFound, Refused, StoreFull, UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import MAX_BATCH
@@ -423,22 +423,27 @@ _SHOWN: Final = 20
 """How many refusals are printed."""
 
 
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
 @examples(
     "holdfast jobs export state:failed queue:mail > failed.jsonl",
     "holdfast jobs export tag:vip | ssh other holdfast jobs import - --keep-jids",
 )
-@click.command("export")
+@click.command(
+    "export",
+    help=f"""Print the jobs that FILTER matches, one line of JSON each, with everything needed to put them again.
+
+    {_code(name for name in JobLine.__struct_fields__ if name not in INFORMATION)}; and for information
+    {_code(INFORMATION)}. Defaults are left out. Times are in seconds, dates since the epoch. Recurring jobs are not
+    exported. Exit code 1 if a job cannot be exported because its data is not JSON.""",
+)
 @click.argument("words", metavar="[FILTER]", nargs=-1)
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Maximum number of jobs [default: all].")
 @store_options
 def export_jobs(words: Sequence[str], limit: int | None, place: StorePlace) -> int:
-    """Print the jobs that FILTER matches, one line of JSON each, with everything needed to put them again.
-
-    `jid`, `queue`, `klass`, `data`, `priority`, `retries`, `max_losses`, `tags`, `throttles`, `depends`, `due`, `expires`,
-    `timeout`, `result_keep`, `backoff`; and for information `state`, `created`, `attempts` and `failure`. Defaults are left
-    out. Times are in seconds, dates since the epoch. Recurring jobs are not exported. Exit code 1 if a job cannot be
-    exported because its data is not JSON.
-    """
+    """Print jobs as lines of JSON."""
     with place.console() as console:
         done, unreadable = _export(console, " ".join(words), limit or sys.maxsize)
     for jid in unreadable:

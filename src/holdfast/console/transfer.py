@@ -29,8 +29,7 @@ _AT_ONCE: Final = 50
 class JobLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A job as a line of JSON. Only `queue` and `klass` are needed; times are seconds, moments since the epoch.
 
-    `state`, `created`, `attempts` and `failure` are for information; an import does not use them: it puts a job that
-    waits, until `due` if that is in the future.
+    Those of INFORMATION are not used by an import: it puts a job that waits, until `due` if that is in the future.
     """
 
     jid: str = ""
@@ -58,6 +57,8 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
         return msgspec.json.encode(self)
 
 
+INFORMATION: Final = ("state", "created", "attempts", "failure")
+"""The fields of a JobLine that an import does not use."""
 _decode: Final = msgspec.json.Decoder(JobLine).decode
 
 
