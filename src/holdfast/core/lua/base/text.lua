@@ -57,9 +57,10 @@ function M.cut(text, most)
   return sub(text, 1, most)
 end
 
--- The line behind the last frame of a traceback, nil for other texts.
+-- The line behind the last frame of a traceback, nil for other texts. The pattern is anchored:
+-- otherwise it would be tried at each byte of a text without frames, in quadratic time.
 local function behind_frames(text)
-  local _, stop = find(text, '.*\n  File "')
+  local _, stop = find(text, '^.*\n  File "')
   stop = stop and find(text, "\n", stop, true)
   while stop and sub(text, stop + 1, stop + 2) == "  " do stop = find(text, "\n", stop + 1, true) end
   if stop and stop < #text then return sub(text, stop + 1, (find(text, "\n", stop + 1, true) or #text + 1) - 1) end
