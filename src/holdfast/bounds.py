@@ -1,4 +1,4 @@
-"""The bounds of what the core takes, as types. Schemas, checks (`limits`) and `core/lua/doors/bounds.lua` are made of them."""
+"""The bounds of what the core takes, as types. Schemas, checks (`limits`) and `core/lua/base/bounds.lua` are made of them."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -8,7 +8,7 @@ from source_tree import LUA, ROOT
 from holdfast import bounds, codecs, settings
 from holdfast.client.jobs import attributes, dependencies
 from holdfast.code import failure
-from holdfast.commands import options
+from holdfast.commands import options, outcomes
 from holdfast.console import filters
 from holdfast.models import layout
 from holdfast.worker import settings as worker_checks
@@ -44,6 +44,21 @@ ROWS = {
 def test_the_page_of_limits_has_the_number_of_the_code(row: str, limit: int) -> None:
     [line] = [line for line in PAGE.splitlines() if line.startswith(f"| {row}")]
     assert re.search(rf"(?<![\d,]){limit:,}(?![\d,])", line)
+
+
+def test_the_sentences_about_the_default_backoff_have_its_numbers() -> None:
+    kind, first, longest, jitter = bounds.DEFAULT_BACKOFF
+    spread = " with jitter" if jitter else ""
+    functions = (ROOT / "docs" / "guide" / "functions.md").read_text()
+    assert (
+        f"| {kind} from {first / 1000:g} s, at most {longest / 1000:g} s,{spread} |\n"
+        in PAGE.partition("\n| backoff between attempts | ")[2]
+    )
+    pauses = ", ".join(f"{first * 2**n / 1000:g}" for n in range(3))
+    assert f"\n| `backoff` | {pauses} … s{spread} |" in functions
+    assert f"{first / 1000:g} s, then twice as long each time, up to {longest / 60_000:g} minutes" in str(
+        outcomes.Retry.__doc__
+    )
 
 
 def test_the_core_has_the_bounds_of_the_code() -> None:

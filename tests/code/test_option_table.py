@@ -1,6 +1,6 @@
 """The options of a put are one table: what it has, every door has."""
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -9,9 +9,10 @@ import pytest
 from holdfast import Client, UsageError
 from holdfast.cli.put import put as put_command
 from holdfast.cli.recurring import add as add_command
-from holdfast.code.put_options import OPTIONS, kept_options
+from holdfast.code.put_options import OPTIONS, Conflict, kept_options
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions
 from holdfast.console.transfer import JobLine
+from holdfast.errors import HoldfastError
 from holdfast.web.gateway.verbs import verbs
 from holdfast.web.pages.queues import PutJob
 
@@ -68,6 +69,20 @@ def test_a_recurring_job_takes_it_and_refuses_a_wrong_value(name: str, client: C
     assert client.recurring["r"]
     with pytest.raises(UsageError, match=name):
         client.queues["q"].recur("k", {}, 60, jid="r", **{**good, name: object()})
+
+
+@pytest.mark.parametrize("choice", get_args(Conflict))
+def test_client_and_core_know_the_same_values_of_on_conflict(choice: str, client: Client) -> None:
+    assert OPTIONS["on_conflict"].check("on_conflict", choice) == choice
+    own = ExtraOptions(unique_key="a", on_conflict=choice)
+    assert client.run(PutWithOptions("q", JobWithOptions("k", options=own)))
+    wrong = ExtraOptions(unique_key="a", on_conflict="none")
+    for put in (
+        lambda: OPTIONS["on_conflict"].check("on_conflict", "none"),
+        lambda: client.run(PutWithOptions("q", JobWithOptions("k", options=wrong))),
+    ):
+        with pytest.raises(HoldfastError, match=rf"\b{choice}\b"):
+            put()
 
 
 def test_a_result_of_recurring_jobs_need_not_be_kept(client: Client) -> None:

@@ -22,7 +22,7 @@ DEFAULT_WORDS: Final = ":".join(map(str, DEFAULT_BACKOFF))
 
 class BackoffOptions(TypedDict, total=False):
     """A backoff as data. `kind` is `exponential` (each pause twice the one before) or `fixed`; `first` and
-    `longest` pause in seconds (1 and 600); `jitter`, a share from 0 to 1 by which each is spread (0.25)."""
+    `longest` pause in seconds; `jitter`, a share from 0 to 1 by which each is spread. Defaults: DEFAULT_BACKOFF in bounds.py."""
 
     kind: Kind
     first: float

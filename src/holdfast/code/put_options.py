@@ -1,7 +1,7 @@
 """The options of a put: one table. Clients, recurring jobs, the shell, the web, the gateway and exports go through it."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 from holdfast.bounds import Losses, ParentJids, Priority, Retries, TagNames, ThrottleNames, limits, most
 from holdfast.code.backoff import BackoffData, backoff_words
@@ -19,6 +19,7 @@ from holdfast.settings import (
 )
 
 Kind = Literal["switch", "whole", "seconds", "names", "jids", "text", "backoff"]
+Conflict = Literal["keep", "raise", "replace", "cancel"]
 
 
 class Option(NamedTuple):
@@ -76,12 +77,9 @@ def _unique_for(name: str, value: object) -> str:
     return str(check_milliseconds(name, value, SHORTEST))
 
 
-_CONFLICTS: Final = ("keep", "raise", "replace", "cancel")
-
-
 def _conflict(name: str, value: object) -> str:
-    if value not in _CONFLICTS:
-        raise UsageError(f"{name}: expected one of {', '.join(_CONFLICTS)}, got {value!r:.80}")
+    if value not in get_args(Conflict):
+        raise UsageError(f"{name}: expected one of {', '.join(get_args(Conflict))}, got {value!r:.80}")
     return str(value)
 
 
@@ -201,7 +199,7 @@ class UniqueOptions(TypedDict, total=False):
         ),
     ]
     on_conflict: Annotated[
-        Literal["keep", "raise", "replace", "cancel"] | None,
+        Conflict | None,
         Option(
             "on_conflict",
             "text",

@@ -27,7 +27,7 @@ local MISSED, MOST_MISSED = { once = true, skip = true, all = true }, 1000
 -- Of one that code declares: the most bytes of its module, of the version of the program, and of the name of the worker that put it.
 local DECLARED = { module = 200, version = 100, by = 200 }
 local HOLDS = { ["end"] = true, start = true }
-local CONFLICTS = { keep = true, raise = true, replace = true, cancel = true }
+local CONFLICTS = { "keep", "raise", "replace", "cancel" }
 
 -- "kind:first:most:jitter": ms, ms, percent.
 function M.backoff(given)
@@ -52,8 +52,11 @@ end
 
 local OWN = "^own " -- only a job of the queue that is put into may be met: of programs that are limited to some
 local function conflict(given)
-  if CONFLICTS[(gsub(given, OWN, ""))] then return given end
-  checks.bad("on_conflict is keep, raise, replace or cancel")
+  local choice = gsub(given, OWN, "")
+  for i = 1, #CONFLICTS do
+    if CONFLICTS[i] == choice then return given end
+  end
+  checks.bad("on_conflict is " .. concat(CONFLICTS, ", ", 1, #CONFLICTS - 1) .. " or " .. CONFLICTS[#CONFLICTS])
 end
 
 -- An option of a calendar as it is kept. What it means is checked by those who plan, but nothing odd is kept.
