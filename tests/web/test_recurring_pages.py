@@ -8,7 +8,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Client
+from holdfast.commands.recurring import CalendarFacts, Recur
 from holdfast.console.handles import Console
+from holdfast.testing.clock import StoppedClock
 
 
 def act(web: TestClient, what: str, **body: object) -> Any:
@@ -117,3 +119,110 @@ def test_a_change_that_is_refused_without_script_shows_what_was_typed(
     assert 'name="klass" value="k.Other"' in refused.text
     assert 'name="interval" value="-7"' in refused.text
     assert Console(client).recurring_job("r").klass == "k.K"
+
+
+# One recurring job.
+
+
+NIGHTS_MS = 1_805_760_000_000
+"""23 March 2027, five days before the clock of Berlin is set forward."""
+
+
+def test_the_page_shows_what_became_of_each_night_links_its_job_and_has_the_nights_to_come(
+    web: TestClient, client: Client
+) -> None:
+    clock = StoppedClock(client, NIGHTS_MS)
+    clock.start()
+    queue = client.queues["reports"]
+    queue.recur("Reports.nightly", {}, cron="30 2 * * *", zone="Europe/Berlin", jid="nightly")
+    for night in range(6):
+        clock.advance(days=1)
+        if night in (1, 2):
+            continue  # no worker
+        job = queue.pop()
+        assert job is not None
+        if night == 0:
+            job.fail("reports-ValueError", "ValueError: x")
+        elif night == 3:
+            client.jobs[job.jid].cancel()
+        elif night == 4:
+            job.complete()
+    client.recurring["nightly"].run_now()
+    found = web.get("/api/v1/recurring/nightly").json()
+    assert [(one["local"], one["state"], one["jid"]) for one in found["turns"]] == [
+        ("Tue 23 Mar 2027, 02:30 UTC+1", "failed", "nightly-1"),
+        ("Wed 24 Mar 2027, 02:30 UTC+1", "unknown", ""),
+        ("Thu 25 Mar 2027, 02:30 UTC+1", "unknown", ""),
+        ("Fri 26 Mar 2027, 02:30 UTC+1", "unknown", ""),
+        ("Sat 27 Mar 2027, 02:30 UTC+1", "complete", "nightly-3"),
+        ("Sun 28 Mar 2027, 03:00 UTC+2", "running", "nightly-4"),
+        ("Mon 29 Mar 2027, 02:00 UTC+2", "waiting", "nightly-5"),
+    ]
+    assert (found["last"]["jid"], found["last"]["state"]) == ("nightly-3", "complete")
+    assert len(found["next"]) == 20
+    assert found["next"][0]["local"] == "Mon 29 Mar 2027, 02:30 UTC+2"
+    html = unescape(web.get("/recurring/nightly").text)
+    assert 'href="/jobs/nightly-1" title="Tue 23 Mar 2027, 02:30 UTC+1: failed"' in html
+    assert "Wed 24 Mar 2027, 02:30 UTC+1: job deleted, or left out" in html
+
+
+def test_nights_without_a_job_are_left_out_and_the_change_of_the_clock_is_marked(
+    web: TestClient, client: Client
+) -> None:
+    clock = StoppedClock(client, NIGHTS_MS)
+    clock.start()
+    queue = client.queues["reports"]
+    queue.recur("Reports.nightly", {}, cron="30 2 * * *", zone="Europe/Berlin", jid="nightly")
+    html = web.get("/recurring/nightly").text
+    assert "No moment is over yet." in html
+    assert "clock set forward by 1 h" in html
+    for _ in range(2):
+        clock.advance(days=2)
+        job = queue.pop()
+        assert job is not None
+        job.complete()
+    queue.recur("Reports.nightly", {}, cron="30 2 * * *", zone="Europe/Berlin", jid="nightly")  # at a deploy
+    found = web.get("/api/v1/recurring/nightly").json()
+    assert [one["state"] for one in found["turns"]] == ["complete", "left out", "complete"]
+    assert [one["clock"] for one in found["next"] if one["clock"]] == ["clock set forward by 1 h"]
+    queue.recur(
+        "Reports.nightly", {}, cron="0 * * * *", jid="nightly"
+    )  # the nights before are not of this one
+    found = web.get("/api/v1/recurring/nightly").json()
+    assert [one["state"] for one in found["turns"]] == ["complete", "complete"]
+
+
+def test_the_page_of_an_interval_shows_who_paused_it_and_its_lines_of_the_audit_log(
+    web: TestClient, client: Client
+) -> None:
+    clock = StoppedClock(client, NIGHTS_MS)
+    clock.start()
+    client.queues["q"].recur("k.K", {}, 3600, jid="often")
+    client.queues["q"].recur("k.K", {}, 3600, jid="other")
+    for _ in range(2):
+        clock.advance(hours=1)
+        client.queues["q"].pop(5)
+    console = Console(client, "ada")
+    console.pause_recurring("other", why="not this one")
+    console.pause_recurring("often", why="the printer is broken")
+    clock.advance(hours=3)
+    found = web.get("/api/v1/recurring/often").json()
+    assert [(one["who"], one["what"], one["detail"]) for one in found["audit"]] == [
+        ("ada", "pause recurring", "the printer is broken")
+    ]
+    assert [one["state"] for one in found["turns"][-3:]] == ["left out"] * 3
+    html = unescape(web.get("/recurring/often").text)
+    assert "Paused by ada since 2027-03-23 02:00:00 UTC." in html
+    assert "Reason: the printer is broken." in html
+    assert "not this one" not in html
+
+
+def test_a_calendar_that_this_machine_cannot_read_leaves_its_pages_readable(
+    web: TestClient, client: Client
+) -> None:
+    soon = 4_000_000_000_000
+    calendar = CalendarFacts("0 3 * * *", "Mars/Base")
+    client.run(Recur("q", "k.K", 3_600_000, jid="r", calendar=calendar, plan=[(soon, soon)]))
+    for path in ("/recurring", "/recurring/r", "/api/v1/recurring/r"):
+        assert web.get(path).status_code == 200
+    assert "0 3 * * * Mars/Base" in web.get("/recurring").text

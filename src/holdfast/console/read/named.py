@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, Unpack
+from typing import Any, Final, Literal, Unpack
 
 import msgspec
 
@@ -17,7 +17,7 @@ from holdfast.client.topics.topic import first, requeued, upto
 from holdfast.client.workers import is_meant
 from holdfast.code.steps import Steps
 from holdfast.commands import Command
-from holdfast.commands.admin import Audit, Info
+from holdfast.commands.admin import Audit, AuditLine, Info
 from holdfast.commands.base import map_reply
 from holdfast.commands.dependencies import Depend
 from holdfast.commands.job_rows import JobRow
@@ -50,7 +50,7 @@ from holdfast.commands.workers import WorkerFacts
 from holdfast.console.actions import Part, checked_edit, checked_reason, reveal
 from holdfast.console.configuration import ConfigurationVerbs
 from holdfast.console.filters import glob
-from holdfast.console.health.installation import InstallationVerbs
+from holdfast.console.health.installation import InstallationVerbs, audit_lines
 from holdfast.console.operations.dependents import DependentJobs, waiters_of
 from holdfast.console.put import NamedCode
 from holdfast.console.read import job_lists, queries, queue_figures
@@ -84,12 +84,19 @@ from holdfast.settings import (
 )
 from holdfast.wire.plans import Plan, Planner
 
+_AUDITED: Final = 50
+
 
 class RecurringDetail(msgspec.Struct, frozen=True):
-    """A recurring job, and the jobs that it put last, the newest first; the state of one that is deleted is gone."""
+    """A recurring job, and the jobs that it put last, the newest first; the state of one that is deleted is gone.
+
+    `moments` has for which moment each was put, in epoch milliseconds, by its jid, and `audit` the last lines of the audit log about it.
+    """
 
     facts: RecurringFacts
     recent: tuple[JobRow, ...]
+    moments: Mapping[str, int] = {}
+    audit: tuple[AuditLine, ...] = ()
 
 
 class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
@@ -146,8 +153,17 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
     def recurring_detail(self, ask: Planner, jid: str, most: int = 20) -> Plan[RecurringDetail]:
         """One recurring job with the last `most` jobs that it put. Raises HoldfastError if it is not known."""
         facts = yield from recurring_job(ask, jid)
-        found = yield from last_jobs(ask, [facts], check_whole("most", most, 1, MAX_BATCH))
-        return RecurringDetail(facts, found[jid])
+        jids = last_jids(facts, check_whole("most", most, 1, MAX_BATCH))
+        jobs = (yield from found_jobs(ask, jids)) if jids else []
+        now = (yield from ask(Info())).now_ms
+        rows = tuple(
+            row_of(one, now) if one else JobRow(jid, state="gone")
+            for jid, one in zip(jids, jobs, strict=True)
+        )
+        moments = {one.jid: one.scheduled_for_ms or one.created_ms for one in jobs if one}
+        lines = yield from audit_lines(ask, "", _AUDITED, "", jid)
+        audit = tuple(one for one in lines.rows if "recurring" in one.what and jid in one.target.split(", "))
+        return RecurringDetail(facts, rows, moments, audit)
 
     @PlanMethod
     def last_jobs(
@@ -310,14 +326,16 @@ def recurring_job(ask: Planner, jid: str) -> Plan[RecurringFacts]:
     return found
 
 
+def last_jids(facts: RecurringFacts, most: int) -> list[str]:
+    """Return the jids of the last `most` jobs that a recurring job put, the newest first; some may be deleted."""
+    return [f"{facts.jid}-{number}" for number in range(facts.count, max(facts.count - most, 0), -1)]
+
+
 def last_jobs(
     ask: Planner, templates: Sequence[RecurringFacts], most: int
 ) -> Plan[dict[str, tuple[JobRow, ...]]]:
     """Return the last `most` jobs that each recurring job put, by its jid, the newest first."""
-    names = {
-        one.jid: [f"{one.jid}-{number}" for number in range(one.count, max(one.count - most, 0), -1)]
-        for one in templates
-    }
+    names = {one.jid: last_jids(one, most) for one in templates}
     jids = [jid for some in names.values() for jid in some]
     jobs = dict(zip(jids, (yield from found_jobs(ask, jids)) if jids else [], strict=True))
     now = (yield from ask(Info())).now_ms if jids else 0

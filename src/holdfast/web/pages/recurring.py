@@ -9,13 +9,16 @@ import msgspec
 from starlette.datastructures import ImmutableMultiDict
 
 from holdfast.code.calendar import MOST_MOMENTS
+from holdfast.commands.admin import AuditLine
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.configuration import version_of
 from holdfast.console.plain import stored
 from holdfast.console.put import NamedCode
-from holdfast.console.read.calendars import coming
+from holdfast.console.read.calendars import NextMoment, Turn, coming, next_moments, own_zone, turns
 from holdfast.console.read.queries import HOUR_MS, Page
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.settings import check_whole
 from holdfast.text import every, name_or_count
 from holdfast.web.context import Context
 from holdfast.web.pages.recurring_form import (
@@ -148,9 +151,10 @@ def _masked(ctx: Context, facts: RecurringFacts) -> RecurringFacts:
 
 
 class OneQuery(msgspec.Struct, frozen=True):
-    """How many of the jobs that it put last are shown."""
+    """How many of the jobs that it put last are shown, and how many of its moments."""
 
-    limit: int = 25
+    limit: int = 30
+    count: int = 20
 
 
 class RecentJob(msgspec.Struct, frozen=True):
@@ -166,13 +170,21 @@ class RecentJob(msgspec.Struct, frozen=True):
 
 
 class OneRecurringPage(msgspec.Struct, frozen=True):
-    """A recurring job with the jobs that it put last, the newest first. `is_masked`: parts of its data are hidden."""
+    """A recurring job with the jobs that it put last, the newest first. `is_masked`: parts of its data are hidden.
+
+    `next` are its moments to come, `turns` those that are over with what became of them, the oldest first, `last` the last job that ended, and
+    `audit` the lines of the audit log about it, the newest first.
+    """
 
     now_ms: int
     facts: RecurringFacts
     schedule: str
     recent: tuple[RecentJob, ...]
     upcoming: tuple[int, ...]
+    next: tuple[NextMoment, ...]
+    turns: tuple[Turn, ...]
+    last: RecentJob | None
+    audit: tuple[AuditLine, ...]
     data: Any
     is_masked: bool
     missed: int
@@ -197,22 +209,34 @@ async def one_recurring(ctx: Context, name: str, query: OneQuery) -> OneRecurrin
     ctx.now_ms = await ctx.console.now_ms()
     found = await ctx.console.recurring_detail(name, query.limit)
     facts = found.facts
-    recent = tuple(
-        RecentJob(row.jid, row.state, row.queue, row.worker, row.created_ms, row.popped_ms, row.ended_ms)
-        for row in found.recent
-    )
+    recent = tuple(_recent(row) for row in found.recent)
+    states = {row.jid: row.state for row in recent}
+    data = ctx.data(facts.data)
     return OneRecurringPage(
-        ctx.now_ms,
-        _masked(ctx, facts),
-        in_words(facts),
-        recent,
-        upcoming([facts], ctx.now_ms),
-        ctx.data(facts.data),
-        ctx.data(facts.data) != stored(facts.data),
-        missed_of(facts, ctx.now_ms),
-        tag_of(facts),
+        now_ms=ctx.now_ms,
+        facts=_masked(ctx, facts),
+        schedule=in_words(facts),
+        recent=recent,
+        upcoming=upcoming([facts], ctx.now_ms),
+        next=_next(facts, ctx.now_ms, query.count),
+        turns=turns(facts, states, found.moments, ctx.now_ms, query.limit),
+        last=next((row for row in recent if row.ended_ms), None),
+        audit=tuple(ctx.site.mask.within(line) for line in found.audit),
+        data=data,
+        is_masked=data != stored(facts.data),
+        missed=missed_of(facts, ctx.now_ms),
+        tag=tag_of(facts),
         preview=_preview_of(ctx, PreviewRecurring(interval=facts.interval_ms / 1000), facts),
     )
+
+
+def _recent(row: JobRow) -> RecentJob:
+    return RecentJob(row.jid, row.state, row.queue, row.worker, row.created_ms, row.popped_ms, row.ended_ms)
+
+
+def _next(facts: RecurringFacts, now_ms: int, count: int) -> tuple[NextMoment, ...]:
+    """Return the moments to come. Raises UsageError for a count that is too large."""
+    return next_moments(coming(facts, now_ms), now_ms, check_whole("count", count, 1, _MOST), own_zone(facts))
 
 
 def _preview_of(ctx: Context, body: PreviewRecurring, facts: RecurringFacts | None = None) -> Preview:

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.client.put_options import NOTHING
 from holdfast.client.recur_options import make_recur
-from holdfast.code.calendar import zone_of
+from holdfast.code.calendar import check_zone, zone_of
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.read.calendars import NextMoment, next_moments
 from holdfast.errors import UsageError
@@ -78,7 +78,7 @@ def _moment(what: str, given: str | float, zone: str) -> float | None:
         return given
     if not given.strip():
         return None
-    own = zone_of(zone or "UTC")
+    own = zone_of(check_zone(zone or "UTC"))
     try:
         found = datetime.fromisoformat(given.strip())
         return (found if found.tzinfo else found.replace(tzinfo=own)).timestamp()
