@@ -127,6 +127,11 @@ def put_with(*options: str) -> Callable[[Bench], float]:
     return measured
 
 
+def unique_put(bench: Bench) -> float:
+    """Each job has a key of its own, as long as those of functions."""
+    return bench.cpu(bench.puts_x(bench.queue(), minted(), lambda _: ("unique_key", token_hex(32))))[0]
+
+
 def pop_with(*options: str) -> Callable[[Bench], float]:
     def measured(bench: Bench) -> float:
         queue = bench.queue()

@@ -36,6 +36,7 @@ PRICES = (
     Price("leaving the usual path: put_x without options, against put", bare_put, calls.plain_put),
     Price("leaving it: completion of a tagged job, against a plain one's", calls.completion_with(*ONE_TAG), calls.plain_completion),
     Price("leaving it: pop of a tagged job, against a plain one's", calls.pop_with(*ONE_TAG), calls.plain_pop),
+    Price("a unique key, against put", calls.unique_put, calls.plain_put, None, (1, 10, 100)),
     Price("one tag, against put_x without options", calls.put_with(*ONE_TAG), bare_put, (2.1, 2.6)),
     Price("three tags, against put_x without options", calls.put_with(*THREE_TAGS), bare_put, (3.6, 4.5)),
     Price("waits for one open job, against put_x without options", calls.put_waiting, bare_put, (3.1, 2.7)),

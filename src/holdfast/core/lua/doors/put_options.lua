@@ -1,6 +1,5 @@
 -- put_options: the options of a put, as words, checked before anything is written.
 local bounds = require("base.bounds")
-local record = require("base.record")
 local refuse = require("base.refuse")
 local text = require("base.text")
 local checks = require("doors.checks")
@@ -26,6 +25,7 @@ local IS_WORD = { cron = true, zone = true, overlap = true }
 local MISSED, MOST_MISSED = { once = true, skip = true, all = true }, 1000
 -- Of one that code declares: the most bytes of its module, of the version of the program, and of the name of the worker that put it.
 local DECLARED = { module = 200, version = 100, by = 200 }
+local whole = { ["1"] = 1, ["2"] = 2, ["3"] = 3 }
 local HOLDS = { ["end"] = true, start = true }
 local CONFLICTS = { "keep", "raise", "replace", "cancel" }
 
@@ -78,23 +78,23 @@ local function add(opts, seen, list, value)
   found[#found + 1], known[value] = value, true
 end
 
--- What a job that has to be unique may have beside its key and still be put on the straight way.
+-- The options of keys: those of a job that is put on the straight way.
 local OF_KEYS = {
   unique_key = function(args, i) return checks.name(args, i, "unique_key") end,
   unique_for = hold,
   on_conflict = function(args, i) return conflict(args[i]) end,
 }
 
--- The options in args[first … first + 2 * count - 1], (option, value) pairs; and whether they are of keys alone.
+-- The options in args[first … first + 2 * count - 1], (option, value) pairs.
 local function read(args, first, count)
-  local opts, seen, only_keys = {}, {}, count > 0
+  local opts, seen = {}, nil
   for i = first, first + 2 * count - 1, 2 do
     local option, list = args[i], LIST[args[i]]
-    only_keys = only_keys and OF_KEYS[option] ~= nil
     if OF_KEYS[option] then
       opts[option] = OF_KEYS[option](args, i + 1)
     elseif list then
       local value = list == "throttles" and ids.throttle(args, i + 1) or checks.name(args, i + 1, option)
+      seen = seen or {}
       add(opts, seen, list, value)
     elseif option == "untagged" then
       opts.tags = opts.tags or {}
@@ -120,13 +120,13 @@ local function read(args, first, count)
   end
   local how = opts.on_conflict
   if how and find(how, OWN) then opts.on_conflict, opts.only_own = gsub(how, OWN, ""), true end
-  return opts, only_keys
+  return opts
 end
 
 -- The options in args[first …], which are `count` (option, value) pairs and nothing else.
 function M.one(args, first, count)
   if first + 2 * count - 1 ~= #args then checks.bad("the number of options is wrong") end
-  return (read(args, first, count))
+  return read(args, first, count)
 end
 
 local function weigh(jobs, weight)
@@ -142,13 +142,11 @@ local function append(jobs, args, i)
   weigh(jobs, 2 + count + (count > 0 and 1 or 0))
   if i + 3 + 2 * count > #args then checks.bad("an option has no value") end
   checks.data(args, i + 2)
-  local opts, only_keys = read(args, i + 4, count)
+  local opts = read(args, i + 4, count)
   jobs[#jobs + 1] = {
     jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2], opts = opts,
   }
   if opts.unique_key then jobs.unique = true end
-  if #jobs[#jobs].data > record.SPILL then jobs.long = true end
-  jobs.only_keys = jobs.only_keys and only_keys
   local parents = jobs[#jobs].opts.depends
   if parents then
     jobs.depend = true
@@ -157,17 +155,40 @@ local function append(jobs, args, i)
   return i + 4 + 2 * count
 end
 
--- Jobs in args[first …] for one queue. Their `depend`: some wait for others; `unique`: some have a key; `only_keys`:
--- all have one, and nothing else; `long`: one has data that its record does not hold.
+-- Jobs in args[first …] for one queue. Their `depend`: some wait for others; `unique`: some have a key.
 function M.jobs(args, first)
-  local jobs, i = { weight = 0, depend = false, unique = false, only_keys = true, long = false }, first
+  local jobs, i = { weight = 0, depend = false, unique = false }, first
   while i <= #args do i = append(jobs, args, i) end
   return jobs
 end
 
+-- Whether all jobs in args[first …] have the same options as the first one but for their unique keys, and no others than
+-- those of keys. Returns how many words a job takes, and for how long it has its key; or nil.
+function M.keyed(args, first)
+  local count = whole[args[first + 3]]
+  if not count or count > 3 or args[first + 4] ~= "unique_key" then return nil end
+  local width, last = 4 + 2 * count, #args
+  local jobs = (last - first + 1) / width
+  if jobs ~= floor(jobs) or jobs * (3 + count) > MOST then return nil end
+  for i = first + 6, first + width - 2, 2 do
+    if not OF_KEYS[args[i]] then return nil end
+  end
+  for i = first, last, width do
+    if args[i + 3] ~= args[first + 3] or args[i + 4] ~= "unique_key" then return nil end
+    for k = 6, width - 1 do
+      if args[i + k] ~= args[first + k] then return nil end
+    end
+    checks.name(args, i, "jid")
+    checks.word(args, i + 1, "klass")
+    checks.data(args, i + 2)
+    checks.name(args, i + 5, "unique_key")
+  end
+  return width, read(args, first + 4, count).unique_for
+end
+
 -- Jobs in args[first …], each behind its own place to go; `weight` was used before.
 function M.follow_ups(args, first, weight)
-  local jobs, i = { weight = weight, depend = false, unique = false, only_keys = false, long = false }, first
+  local jobs, i = { weight = weight, depend = false, unique = false }, first
   while i <= #args do
     local name, priority, retries, delay, losses = checks.placing(args, i)
     i = append(jobs, args, i + 4)

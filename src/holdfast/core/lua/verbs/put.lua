@@ -55,10 +55,10 @@ end
 local sets, entries, names = {}, {}, {}
 
 -- A jid came twice in a batch: writes the first ones once more, names the others.
-local function add_first(ctx, queue, args, first, last)
+local function add_first(ctx, queue, args, first, last, width)
   local reply, seen = { 0 }, {}
-  for i = first, last, 3 do
-    local jid, n = args[i], 2 * (i - first) / 3
+  for i = first, last, width do
+    local jid, n = args[i], 2 * (i - first) / width
     if seen[jid] then
       reply[#reply + 1], reply[#reply + 2] = n / 2, "again"
     else
@@ -67,15 +67,15 @@ local function add_first(ctx, queue, args, first, last)
       call("ZADD", queue.waiting, entries[n + 1], entries[n + 2])
     end
   end
-  tally.count(ctx, queue, "again", (last - first + 1) / 3 - reply[1])
+  tally.count(ctx, queue, "again", (last - first + 1) / width - reply[1])
   return reply
 end
 
 -- The straight way for many short jobs. Nil if any jid is known, or one body is long.
-local function add_many(ctx, queue, head, priority, position, args, first, last)
+local function add_many(ctx, queue, head, priority, position, args, first, last, width)
   local prefix, with_klass, entry, now, n = ctx.keys.job, ctx.record.with_klass, ctx.order.entry, ctx.now, 0
   local klass, start
-  for i = first, last, 3 do
+  for i = first, last, width do
     local jid, body = args[i], args[i + 2]
     if #body > SPILL then return nil end
     if args[i + 1] ~= klass then
@@ -94,7 +94,7 @@ local function add_many(ctx, queue, head, priority, position, args, first, last)
     for i = 1, n, 2 do names[(i + 1) / 2] = sets[i] end
     undo(placed, unpack_(names, 1, n / 2))
   end
-  return add_first(ctx, queue, args, first, last)
+  return add_first(ctx, queue, args, first, last, width)
 end
 
 local function new_target(queue, priority, retries, delay, losses, limited)
@@ -129,7 +129,7 @@ function M.run(ctx, mode, name, priority, retries, delay, args, first, last, los
       local added
       local head = ctx.record.fresh(state.WAITING, losses and BUDGETED or 0, priority, retries, ctx.now, name)
       if count > 1 then
-        added = add_many(ctx, queue, head, priority, position, args, first, last)
+        added = add_many(ctx, queue, head, priority, position, args, first, last, 3)
       else
         added = add_single(ctx, queue, head, priority, position + 1, args[first], args[first + 1], args[first + 2])
       end
@@ -145,34 +145,32 @@ function M.run(ctx, mode, name, priority, retries, delay, args, first, last, los
   return add(ctx, target, mode, jobs_of(args, first, last), limited or delay > 0 or losses)
 end
 
--- The straight way for short jobs that have unique keys and no other option. Nil if a jid is known, or a key held.
-local function add_unique(ctx, queue, priority, retries, jobs, losses)
-  local position, idle, limited = queues.enter(ctx, queue, #jobs)
-  if not limited and unique.take_free(ctx, jobs) then
-    local head, args = ctx.record.fresh(state.WAITING, losses and BUDGETED or 0, priority, retries, ctx.now, queue.name), {}
-    for i = 1, #jobs do args[3 * i - 2], args[3 * i - 1], args[3 * i] = jobs[i].jid, jobs[i].klass, jobs[i].data end
+-- The straight way for short jobs that have unique keys and no other option: each is `width` words in args[first …], the
+-- sixth of them its key. Nil if a jid is known, or a key held.
+function M.run_keyed(ctx, name, priority, retries, losses, args, first, width, hold)
+  local queue, last = keys.of_queue(ctx, name), #args
+  local count = (last - first + 1) / width
+  if losses and losses ~= options.LOSSES or count == 1 and #args[first + 2] > SPILL then return nil end
+  local position, idle, limited = queues.enter(ctx, queue, count)
+  if not limited and unique.take_free(ctx, args, first, last, width, hold) then
+    local head = ctx.record.fresh(state.WAITING, losses and BUDGETED or 0, priority, retries, ctx.now, name)
     local added
-    if #jobs == 1 then
-      added = add_single(ctx, queue, head, priority, position + 1, args[1], args[2], args[3])
+    if count == 1 then
+      added = add_single(ctx, queue, head, priority, position + 1, args[first], args[first + 1], args[first + 2])
     else
-      added = add_many(ctx, queue, head, priority, position, args, 1, #args)
+      added = add_many(ctx, queue, head, priority, position, args, first, last, width)
     end
     if added and idle then queues.signal(queue) end
-    if added and ctx.watched then event.changed(ctx, "queue:" .. queue.name) end
+    if added and ctx.watched then event.changed(ctx, "queue:" .. name) end
     if added then return added end
-    unique.give_back(ctx, jobs, #jobs)
+    unique.give_back(ctx, args, first, last, width)
   end
-  queues.return_sequence(queue, #jobs)
+  queues.return_sequence(queue, count)
 end
 
 -- The same for jobs with options: tables of jid, klass, data and opts; `jobs.depend`: some of
 -- them wait for others.
 function M.run_x(ctx, mode, name, priority, retries, delay, jobs, losses)
-  local is_straight = mode == "new" and jobs.only_keys and jobs[1] and delay <= 0
-  if is_straight and not jobs.long and (not losses or losses == options.LOSSES) then
-    local added = add_unique(ctx, keys.of_queue(ctx, name), priority, retries, jobs, losses)
-    if added then return added end
-  end
   return add(ctx, new_target(keys.of_queue(ctx, name), priority, retries, delay, losses, nil), mode, jobs, true)
 end
 

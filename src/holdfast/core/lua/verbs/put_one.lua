@@ -114,7 +114,7 @@ local function replace(ctx, target, holder, r, klass, body, opts)
     limited = nil, is_put = true, first = nil, idle = nil, room = nil, alone = true, by = target.by,
   }
   put_again(ctx, own, holder, klass, body, r, opts)
-  unique.take(ctx, unique.digest(klass, opts.unique_key), opts.unique_for or unique.END, holder)
+  unique.take(ctx, unique.of(klass, opts.unique_key), opts.unique_for or unique.END, holder)
   return "replaced " .. holder
 end
 
@@ -130,7 +130,7 @@ end
 -- with its record.
 local function meet(ctx, target, jid, klass, body, opts)
   opts.follows = nil
-  local holder, r = unique.standing(ctx, unique.digest(klass, opts.unique_key), jid)
+  local holder, r = unique.standing(ctx, unique.of(klass, opts.unique_key), jid)
   if not holder then return nil end
   if opts.only_own and r.queue ~= target.queue.name then return refuse.job("NOT_UNIQUE", "a job of another queue") end
   local how = opts.on_conflict or "keep"
@@ -151,7 +151,7 @@ end
 -- A job takes its key. Its caller may put it again, unless its jid was minted.
 local function take_key(ctx, mode, jid, klass, opts)
   local take = mode == "new" and unique.take or unique.take_again
-  take(ctx, unique.digest(klass, opts.unique_key), opts.unique_for or unique.END, jid)
+  take(ctx, unique.of(klass, opts.unique_key), opts.unique_for or unique.END, jid)
 end
 
 -- The queue becomes known with its first job. With `target.alone` a job that is new and surely

@@ -68,14 +68,14 @@ end
 -- The last job of a template whose jobs must not overlap, and its record, if it has not ended.
 local function last_of(ctx, jid, t)
   if not t.overlap or t.overlap == "allow" then return nil end
-  return unique.standing(ctx, unique.digest(t.klass, OWN_KEY .. jid), "")
+  return unique.standing(ctx, unique.of(t.klass, OWN_KEY .. jid), "")
 end
 
 -- Whether an occurrence gets no job now: another job holds its unique key, or the last job of the template has not
 -- ended, where they must not overlap. If it gets one: the job that it has to wait for, if any.
 local function is_left_out(ctx, jid, t)
   local key = t.options.unique_key
-  if key and unique.standing(ctx, unique.digest(t.klass, key), "") then return true end
+  if key and unique.standing(ctx, unique.of(t.klass, key), "") then return true end
   local last, r = last_of(ctx, jid, t)
   -- One job waits at most: the last one has not started, or waits for the one before.
   if last and (t.overlap == "skip" or r.attempts == 0) then return true end
@@ -85,9 +85,9 @@ end
 -- A job of a template takes the keys that others must not have meanwhile.
 local function take_keys(ctx, jid, t, name)
   local key = t.options.unique_key
-  if key then unique.take(ctx, unique.digest(t.klass, key), t.options.unique_for or unique.END, name) end
+  if key then unique.take(ctx, unique.of(t.klass, key), t.options.unique_for or unique.END, name) end
   if t.overlap and t.overlap ~= "allow" then
-    unique.take(ctx, unique.digest(t.klass, OWN_KEY .. jid), unique.END, name)
+    unique.take(ctx, unique.of(t.klass, OWN_KEY .. jid), unique.END, name)
   end
 end
 
@@ -122,7 +122,7 @@ end
 -- against overlaps. Returns its jid.
 function M.put_now(ctx, jid, t)
   local key = t.options.unique_key
-  local holder = key and unique.standing(ctx, unique.digest(t.klass, key), "")
+  local holder = key and unique.standing(ctx, unique.of(t.klass, key), "")
   if holder then refuse.call("NOT_UNIQUE", holder) end
   if last_of(ctx, jid, t) then t.overlap = nil end
   local queue, name = keys.of_queue(ctx, t.queue), sure_name(ctx, jid, t)
