@@ -1,6 +1,9 @@
 """Recurring jobs that follow a calendar: cron expressions, zones, missed moments; for both clients."""
 
-from datetime import UTC, datetime, timedelta
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -8,7 +11,7 @@ import pytest
 
 from holdfast import Client, UsageError
 from holdfast.client.recurring import extend_plans
-from holdfast.code.calendar import Calendar
+from holdfast.code.calendar import Calendar, cron_at
 from holdfast.code.registry import declared
 from holdfast.commands.recurring import CalendarFacts, Recur, RecurUnplanned
 from holdfast.settings import MAX_DELAY
@@ -39,6 +42,82 @@ def test_a_fixed_time_in_a_repeated_hour_runs_once():
         "2026-10-25T02:30:00+02:00",
         "2026-10-26T02:30:00+01:00",
     ]
+
+
+@pytest.mark.parametrize("days", [1, 2, 7])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC"])
+def test_an_interval_of_days_runs_at_its_time_of_day_on_both_sides_of_a_change(zone: str, days: int):
+    start = datetime(2026, 2, 3, 1, tzinfo=ZoneInfo(zone))
+    calendar = Calendar(cron_at(timedelta(days=days), time(3, 30)), zone, start=start.timestamp()).checked()
+    found = [
+        datetime.fromtimestamp(moment, ZoneInfo(zone))
+        for moment, _ in zip(calendar.moments(0), range(400 // days), strict=False)
+    ]
+    assert [one.date() for one in found] == [
+        start.date() + timedelta(days=days * n) for n in range(len(found))
+    ]
+    assert {(one.hour, one.minute) for one in found} == {(3, 30)}
+    later = Calendar(calendar.cron, zone, start=calendar.start).moments(found[7].timestamp())
+    assert next(later) == found[8].timestamp()
+
+
+def test_weeks_without_a_start_are_counted_from_a_monday():
+    calendar = Calendar(cron_at(timedelta(weeks=2), time(2, 30)), "Europe/Berlin").checked()
+    found = calendar.moments(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
+    shown = [datetime.fromtimestamp(next(found), BERLIN) for _ in range(30)]
+    assert {(one.weekday(), one.hour) for one in shown} == {(0, 2)}
+
+
+def test_a_time_of_day_is_given_beside_an_interval_of_days(do):
+    job = do.client.job(queue="q", every=timedelta(days=1), at=time(3), zone="Europe/Berlin", name="daily")(
+        report
+    )
+    daily = do(lambda: job.every(timedelta(days=1), at=time(3), zone="Europe/Berlin").put("tax"))
+    other = do(
+        lambda: do.client.queues["q"].recur("K", {}, 172_800, at=time(3, 30), zone="Europe/Berlin", jid="r")
+    )
+    assert do(lambda: do.client.recurring[daily.jid]).cron == "0 3 * * *"
+    facts = do(lambda: do.client.recurring[other]).facts
+    assert facts.calendar.cron == "@every 2 days at 03:30"
+    assert facts.interval_ms >= 47 * 3_600_000
+    shown = datetime.fromtimestamp(facts.next_ms / 1000, BERLIN)
+    assert (shown.hour, shown.minute) == (3, 30)
+
+
+@pytest.mark.parametrize(
+    ("interval", "at", "words"),
+    [
+        (timedelta(hours=36), time(3), "whole days or weeks, such as timedelta"),
+        (60, time(3), "whole days or weeks, such as timedelta"),
+        ("0 3 * * *", time(3), "not a cron expression"),
+        (timedelta(days=1), 3, "time of day in whole minutes"),
+        (timedelta(days=1), time(3, 0, 5), "time of day in whole minutes"),
+        (timedelta(days=1), time(3, tzinfo=UTC), "its zone in zone="),
+        (timedelta(days=5000), time(3), "1 to 3660 days"),
+    ],
+)
+def test_a_time_of_day_that_does_not_fit_is_refused(do, interval: Any, at: Any, words: str):
+    job = do.client.job(queue="q")(report)
+    for call in (
+        lambda: job.every(interval, at=at),
+        lambda: do.client.schedule(job.call(), every=interval, at=at),
+        lambda: do.client.job(queue="q", every=interval, at=at, name="wrong")(report),
+    ):
+        with pytest.raises(UsageError, match=words):
+            do(call)
+
+
+def test_zones_are_known_on_a_machine_without_any():
+    code = "from holdfast.code.calendar import check_zone, tz_version; print(check_zone('Europe/Berlin'), tz_version())"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONTZPATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert re.fullmatch(r"Europe/Berlin 20\d\d[a-z]\n", found.stdout)
 
 
 def test_every_hour_runs_by_elapsed_time_in_both_nights():

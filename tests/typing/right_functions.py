@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import assert_type
 
 import holdfast
@@ -55,6 +55,7 @@ def blocking() -> None:
     assert_type(welcome.put_at(1e9, 7), Handle[str])
     assert_type(welcome.put_many([(7,), welcome.bind(8, lang="de")]), list[Handle[str]])
     assert_type(welcome.every(60).put(7, lang="de"), Recurrence)
+    assert_type(welcome.every(timedelta(days=1), at=time(3), zone="Europe/Berlin").put(7), Recurrence)
     assert_type(welcome.call(8, lang="de"), Bound[str])
     app.schedule(welcome.call(7), every=timedelta(hours=1), starting=1e9, jid="w")
     app.schedule(mixed.options(queue="slow").call(7), every="0 3 * * *", zone="Europe/Berlin", missed=3)

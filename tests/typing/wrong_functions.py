@@ -48,6 +48,7 @@ def blocking() -> None:
     welcome.every([60]).put(7)  # wrong: no time
     welcome.bind("seven")  # wrong: an argument of another type
     app.schedule(welcome.call("seven"), every=60)  # wrong: an argument of another type
+    welcome.every(60, at="03:00")  # wrong: no time of day
     app.schedule(welcome.call(7))  # wrong: every is missing
     app.schedule(welcome.call(7), every=60, zon="UTC")  # wrong: an option that does not exist
     app.schedule(welcome.put(7), every=60)  # wrong: a put in place of a call

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from itertools import islice
 from typing import Any, Final, cast
 
@@ -188,7 +188,12 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
 @click.option(
     "--cron", metavar="EXPRESSION", help="Cron expression of five fields, or a name such as @daily."
 )
-@click.option("--zone", metavar="ZONE", help="Time zone of --cron, such as Europe/Berlin [default: UTC].")
+@click.option(
+    "--at", metavar="HH:MM", help="Time of day in --zone, with --every of whole days or weeks, such as 1d."
+)
+@click.option(
+    "--zone", metavar="ZONE", help="Time zone of --cron and --at, such as Europe/Berlin [default: UTC]."
+)
 @click.option(
     "--missed",
     metavar="WHICH",
@@ -241,7 +246,9 @@ def add(
     jid = given["jid"]
     if (interval is None) == (given["cron"] is None):
         raise UsageError("give one of --every and --cron")
-    if interval is not None and given["backlog"] is None:
+    if given["at"] is not None:
+        given["at"] = _time_of(given["at"])
+    elif interval is not None and given["backlog"] is None:
         given["backlog"] = DEFAULT_BACKLOG
     if given["missed"] is not None and given["missed"].isdigit():
         given["missed"] = int(given["missed"])
@@ -257,6 +264,13 @@ def add(
         print_json({"jid": made})
     else:
         echo_text(made)
+
+
+def _time_of(text: str) -> time:
+    try:
+        return time.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--at: expected a time of day such as 03:30, got {text!r:.80}") from None
 
 
 def _backlog(found: RecurringFacts) -> dict[str, object]:

@@ -20,7 +20,7 @@ from msgspec import Raw
 from holdfast.client.descriptors import AnyClient
 from holdfast.client.put_handles import AsyncHandle, Handle
 from holdfast.client.recur_options import CalendarOptions
-from holdfast.code.calendar import check_cron, moment_of
+from holdfast.code.calendar import check_cron, cron_at, moment_of
 from holdfast.code.job_options import JobOptions, PutChanges, option_hint, unknown
 from holdfast.code.registry import Declaration, Registered, recurring_jid, stored_name
 from holdfast.code.unawaited import named
@@ -98,14 +98,22 @@ class Timing(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         given = [name for name, value in self.calendar.items() if value is not None and name != "overlap"]
-        if isinstance(self.interval, str):
+        if self.cron is not None:
             if self.starting is not None or self.backlog is not None:
                 raise UsageError("a cron expression takes start= and missed=, no starting= and backlog=")
-            check_cron(self.interval)
+            check_cron(self.cron)
             return
         if given:
             raise UsageError(f"{given[0]} needs a cron expression: every('0 3 * * *', {given[0]}=…)")
         check_seconds("interval", self.interval, SHORTEST)
+
+    @property
+    def cron(self) -> str | None:
+        """The cron expression, also of an interval with `at`; None for an interval. Raises UsageError."""
+        at = self.calendar.get("at")
+        if at is not None:
+            return cron_at(self.interval, at)
+        return self.interval if isinstance(self.interval, str) else None
 
     def given(self) -> dict[str, object]:
         """Return the arguments of `every` that were given, with the interval by its name."""
@@ -114,8 +122,9 @@ class Timing(msgspec.Struct, frozen=True):
 
     def options(self) -> dict[str, object]:
         """Return the options of the template, without its first time."""
-        if isinstance(self.interval, str):
-            return {"cron": self.interval, "keeps_time": True, **self.calendar}
+        cron = self.cron
+        if cron is not None:
+            return {"cron": cron, "keeps_time": True, **self.calendar, "at": None}
         interval = check_seconds("interval", self.interval, SHORTEST)
         return {
             "interval": interval,
@@ -187,7 +196,7 @@ class _Every(Generic[P]):
         if job.registered.unique:
             options.setdefault("unique_key", job.registered.key_of(bytes(data)))
         delay = options.pop("delay", 0.0)
-        if not isinstance(self._timing.interval, str):
+        if self._timing.cron is None:
             options["offset"] = delay
         options |= self._timing.options()
         jid, starting = self._timing.jid, self._timing.starting

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from datetime import time as dtime
 from time import time
 from typing import Any, Final, Literal, TypedDict
 
@@ -14,7 +15,7 @@ from holdfast.client.put_options import (
     with_class_defaults,
 )
 from holdfast.code.backoff import BackoffData
-from holdfast.code.calendar import Calendar, Moment, moment_of, tz_version
+from holdfast.code.calendar import Calendar, Moment, cron_at, moment_of, tz_version
 from holdfast.code.put_options import OPTIONS, KeptOptions
 from holdfast.codecs import encode_data
 from holdfast.commands.options import ExtraOptions
@@ -41,11 +42,14 @@ MAX_JID: Final = 180
 class CalendarOptions(TypedDict, total=False):
     """Options of a recurring job that follows a cron expression, in the time zone `zone` (a name such as `Europe/Berlin`; default UTC).
 
+    `at=time(3)` in place of an expression puts the job at that time of day, with an interval of whole days or weeks; they are counted from the day of `start`,
+    without it from a Monday.
     `missed`: which of the moments that no worker was there for get a job: "once" (the last one, the default), "skip", "all", or how many.
     `overlap="skip"` leaves a moment out while the last job has not ended, `overlap="queue"` puts one that waits for its end; both work with an
     interval too. `jitter`: seconds by which a job may be put later. `start` and `end`: datetimes
     with a zone, or epoch seconds, between which the moments lie."""
 
+    at: dtime | None
     zone: str | None
     missed: Literal["once", "skip", "all"] | int | None
     overlap: Literal["allow", "skip", "queue"] | None
@@ -133,6 +137,11 @@ def _timing(
     jid: str, options: Mapping[str, Any], now: float
 ) -> tuple[CalendarFacts | None, Sequence[Moment], int]:
     """Return the calendar of a template and its first plan, if it follows one, and its interval in ms. Raises UsageError."""
+    if options.get("at") is not None:
+        if options.get("cron") is not None:
+            raise UsageError("at needs an interval of whole days or weeks, and no cron=")
+        cron = cron_at(options.get("interval"), options["at"])
+        options = {**options, "cron": cron, "interval": None, "at": None}
     if options.get("cron") is None:
         for name in _CALENDAR:
             if options.get(name) is not None and name != "overlap":

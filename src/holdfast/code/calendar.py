@@ -6,17 +6,21 @@ one that comes twice runs the first time; expressions that begin with `*` in the
 that fall on one moment are one.
 """
 
+import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as dtime
+from functools import cache, lru_cache
 from hashlib import sha256
 from heapq import heappop, heappush
+from importlib import import_module
 from itertools import pairwise
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.errors import UsageError
-from holdfast.settings import MAX_DELAY, check_seconds
+from holdfast.settings import MAX_DELAY, SHORTEST, check_seconds
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -45,6 +49,10 @@ _WITH_LEAP_SECONDS: Final = "right/"
 """Files of zones that are others on other machines, or whose minutes are not those of the store."""
 _LONGEST: Final = {"cron": 200, "zone": 100}
 """Bytes that the core keeps of each."""
+_EVERY_DAYS: Final = re.compile(r"@every (\d{1,5}) days? at (\d\d):(\d\d)")
+_A_MONDAY: Final = date(1970, 1, 5)
+"""From which day days are counted if there is no start."""
+_DAY, _MOST_DAYS = 86_400, 3660
 _LONG_CHANGE: Final = 3 * 3600
 """Seconds: what a change of the clock skips that is so long does not run after it."""
 
@@ -90,12 +98,19 @@ class Calendar(NamedTuple):
         last = max(after, self.start - 0.001)
         if last >= _LAST_MOMENT:  # also what no datetime can be
             return
-        for moment in _moments_from(self.cron, zone_of(self.zone), last):
+        for moment in self._from(zone_of(self.zone), last):
             if self.end and moment > self.end:
                 return
             if moment > last:
                 last = moment
                 yield moment
+
+    def _from(self, zone: "ZoneInfo", begin: float) -> Iterator[float]:
+        every = _EVERY_DAYS.fullmatch(self.cron)
+        if every is None:
+            return _moments_from(self.cron, zone, begin)
+        first = datetime.fromtimestamp(self.start, zone).date() if self.start else _A_MONDAY
+        return _days_from(int(every[1]), dtime(int(every[2]), int(every[3])), zone, begin, first)
 
     def plan(self, jid: str, after: float) -> list[Moment]:
         """Return the moments of a plan that begins after one: at least 100 of them and 25 hours, at most 1,500."""
@@ -142,6 +157,47 @@ def _moments_from(cron: str, zone: "ZoneInfo", begin: float) -> Iterator[float]:
     yield from sorted(held)
 
 
+def _days_from(days: int, at: dtime, zone: "ZoneInfo", begin: float, counted: date) -> Iterator[float]:
+    """Yield a time of day every so many days, counted from a day; the first one perhaps before `begin`."""
+    passed = (datetime.fromtimestamp(begin, zone).date() - counted).days
+    day = counted + timedelta(days=passed // days * days)
+    while day.year < _LAST_YEAR:
+        shown = datetime.combine(day, at)
+        first, second = (shown.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
+        yield from (first,) if first == second else _at_change(zone, first, second, True)
+        day += timedelta(days=days)
+
+
+def cron_at(interval: object, at: object) -> str:
+    """Return the expression of an interval of whole days that runs at a time of day. Raises UsageError."""
+    if not isinstance(at, dtime) or at.tzinfo is not None or at.second or at.microsecond:
+        raise UsageError(
+            f"at: expected a time of day in whole minutes, such as datetime.time(3, 30), with its zone in zone=, got {at!r:.80}"
+        )
+    if isinstance(interval, str):
+        raise UsageError(
+            f"at needs an interval of whole days or weeks, not a cron expression: {interval!r:.80}"
+        )
+    days, rest = divmod(check_seconds("interval", interval, SHORTEST), _DAY)
+    if rest or not days:
+        raise UsageError(
+            f"at needs an interval of whole days or weeks, such as timedelta(days=1), got {interval!r:.80}"
+        )
+    return check_cron(f"@every {int(days)} days at {at:%H:%M}")
+
+
+def _every_days(written: str, cron: str) -> str:
+    """Return `@every 2 days at 03:00` as it is stored. Raises UsageError."""
+    found = _EVERY_DAYS.fullmatch(written)
+    if found is None or not 1 <= int(found[1]) <= _MOST_DAYS or int(found[2]) > 23 or int(found[3]) > 59:
+        raise UsageError(
+            f"cron: expected such as '@every 2 days at 03:00', of 1 to {_MOST_DAYS} days, or one of {', '.join(_NICKNAMES)}, got {cron!r:.100}"
+        )
+    if int(found[1]) == 1:
+        return f"{int(found[3])} {int(found[2])} * * *"
+    return f"@every {int(found[1])} days at {found[2]}:{found[3]}"
+
+
 def _at_change(zone: "ZoneInfo", first: float, second: float, is_fixed: bool) -> Sequence[float]:
     """Return when a time runs that a change of the clock skips or repeats. `first` and `second`: what it is by the clock before and after."""
     if first < second:
@@ -170,6 +226,8 @@ def check_cron(cron: object) -> str:
             f"cron: expected at most {_LONGEST['cron']} characters, got {len(cron)}: {cron!r:.50}…"
         )
     written = " ".join(_NICKNAMES.get(cron.strip().lower(), cron).split())
+    if written.lower().startswith("@every "):
+        return _every_days(written.lower(), cron)
     if written.startswith("@"):
         raise UsageError(f"cron: expected one of {', '.join(_NICKNAMES)}, got {cron!r:.100}")
     if len(written.split(" ")) != _FIELDS:
@@ -237,13 +295,24 @@ def _advice(name: str) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+@cache
 def tz_version() -> str:
-    """Return the version of the data about time zones of this machine; "" if that is not known."""
-    from importlib.metadata import PackageNotFoundError, version  # slow, and seldom needed
+    """Return the version of the data about time zones that this process uses, such as `2025b`; "" if that is not known.
 
+    Those of the machine come first; without any, Python takes them from the package tzdata.
+    """
+    from zoneinfo import TZPATH
+
+    for directory in map(Path, TZPATH):
+        try:
+            with (directory / "tzdata.zi").open(encoding="ascii") as file:
+                return file.readline(100).removeprefix("# version ").strip()
+        except (OSError, UnicodeError):
+            if (directory / "UTC").exists():
+                return ""
     try:
-        return version("tzdata")
-    except PackageNotFoundError:
+        return str(import_module("tzdata").IANA_VERSION)
+    except ImportError:
         return ""
 
 

@@ -1,7 +1,7 @@
 """Options of function jobs: their names, and those that are sent with each put."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, time
 from typing import Any, Final, Literal, cast
 
 from holdfast.code.backoff import Backoff, BackoffData
@@ -42,6 +42,7 @@ class JobOptions(CommonOptions, KeptOptions, UniqueOptions, total=False):
     unique: Unique
     debounce: Duration | None
     every: Duration | str | None
+    at: time | None
     zone: str | None
     missed: Literal["once", "skip", "all"] | int | None
     overlap: Literal["allow", "skip", "queue"] | None

@@ -16,7 +16,7 @@ import msgspec
 from holdfast.bounds import Retries
 from holdfast.code import soft_limit
 from holdfast.code.backoff import Backoff, code_backoff
-from holdfast.code.calendar import Calendar
+from holdfast.code.calendar import Calendar, cron_at
 from holdfast.code.job_options import RESULT_KEEP, JobOptions, PutChanges, travelling
 from holdfast.code.naming import klass_name
 from holdfast.code.signature import Arguments, ResultType
@@ -208,7 +208,7 @@ def recurring_jid(name: str, args: object, kwargs: object) -> str:
     return f"{short}:{sha256(_same_everywhere([args, kwargs])).hexdigest()[:12]}"
 
 
-_OF_CALENDAR: Final = ("zone", "missed", "overlap", "jitter", "start", "end")
+_OF_CALENDAR: Final = ("at", "zone", "missed", "overlap", "jitter", "start", "end")
 
 
 def _declared(function: Callable[..., object], options: JobOptions) -> Mapping[str, object]:
@@ -228,7 +228,9 @@ def _declared(function: Callable[..., object], options: JobOptions) -> Mapping[s
                 f"every: {function.__name__} requires the argument {parameter.name!r}; give it a default, or put it by "
                 f"{function.__name__}.every(…).put(…)"
             )
-    if isinstance(every, str):
+    if "at" in given:
+        Calendar(cron_at(every, given["at"]), str(given.get("zone", "UTC"))).checked()
+    elif isinstance(every, str):
         Calendar(every, str(given.get("zone", "UTC"))).checked()
     elif given:
         raise UsageError(f"{next(iter(given))} needs a cron expression: every='0 3 * * *'")
