@@ -192,7 +192,7 @@ def test_a_plain_job_with_budgets_is_as_small_as_one_without(core, door: Door):
     "bad", ["1/", "/1", "1/255", "1001/3", "1/-1", "1/3/3", "a/b", "1/x", "-1/3", "1/03"]
 )
 def test_budgets_that_cannot_be_are_refused(door: Door, bad: str):
-    with pytest.raises(StoreMessage, match=r"(retries|losses) is not a whole number"):
+    with pytest.raises(StoreMessage, match=r"(retries|losses): expected a whole number"):
         put(door, bad)
     assert door.job("j") is None
 

@@ -82,7 +82,7 @@ def test_a_refusal_is_the_sentence_of_the_protocol(door: Door):
 
 
 def test_limits_of_native_names_hold_in_lists_too(door: Door):
-    with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT tags is not a name"):
+    with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT tags: expected 1 to 200 bytes"):
         call(door, "queue.put", "w", "q", "j", "k", "{}", 0, "tags", '["a", "\\n"]')
     with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT at most 64 tags a job"):
         call(door, "queue.put", "w", "q", "j", "k", "{}", 0, "tags", json.dumps([str(n) for n in range(65)]))
@@ -120,8 +120,8 @@ def test_whoever_pops_is_listed(door: Door, clock: StoppedClock):
 
 @pytest.mark.parametrize(
     ("count", "sentence"),
-    [(201, "limit is not a whole number from 1 to 200"), (0, "must be greater than zero"), (-300, "must be greater than zero"),
-     ("many", "limit is not a whole number from 1 to 200")],
+    [(201, "limit: expected a whole number from 1 to 200"), (0, "must be greater than zero"), (-300, "must be greater than zero"),
+     ("many", "limit: expected a whole number from 1 to 200")],
 )  # fmt: skip
 def test_a_refused_unfail_names_the_counts_that_are_taken(door: Door, count: Any, sentence: str):
     with pytest.raises(StoreMessage, match=sentence):

@@ -239,7 +239,7 @@ def test_unknown_for_nothing_fails_at_once(core, door: Door):
 
 def test_the_bounds_of_unknown_for(core, door: Door):
     for bad in ("abc", "-1", "2592001", "1.5"):
-        with pytest.raises(StoreMessage, match="unknown-for is not a whole number from 0 to 2592000"):
+        with pytest.raises(StoreMessage, match="unknown-for: expected a whole number from 0 to 2592000"):
             door("setting", "", 0, "unknown-for", bad)
     door("setting", "", 0, "unknown-for", "86400")
 
@@ -247,8 +247,8 @@ def test_the_bounds_of_unknown_for(core, door: Door):
 def test_what_a_release_refuses(door: Door):
     words = ("w", "j", 1)
     for sentence, call in {
-        "how is preempted, crashed": ("gone", "", "", *words), "group is not a name": ("unknown", "", "", *words),
-        "cause has at most 4096 bytes": ("lost", "x" * 4097, "", *words), "a group of 3": ("lost", "", "", "w", "j"),
+        "how: expected preempted, crashed": ("gone", "", "", *words), "group: expected 1 to 200 bytes": ("unknown", "", "", *words),
+        "cause: expected at most 4096 bytes": ("lost", "x" * 4097, "", *words), "expected groups of 3": ("lost", "", "", "w", "j"),
         "at most 128 in one call": ("lost", "", "", *words * 129),
     }.items():  # fmt: skip
         with pytest.raises(StoreMessage, match=sentence):
@@ -321,7 +321,7 @@ def test_a_lost_job_is_left_to_a_worker_that_understands_it_and_gives_its_slots_
 
 
 def test_levels_that_are_none_are_refused(core, door: Door):
-    with pytest.raises(StoreMessage, match="mode is"):
+    with pytest.raises(StoreMessage, match="mode: expected"):
         door.pop("w", "q", mode=64)
     with pytest.raises(StoreMessage, match="needs"):
         door("put_x", "", 0, "new", "q", 0, 0, 0, "j", "k", "{}", 1, "needs", 16)

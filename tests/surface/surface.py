@@ -285,11 +285,11 @@ def of_core(client: Client) -> Iterator[str]:
         for count in range(len(good)):
             yield f"hf1_{row.verb} with {count} words: {reply(client, root, row.verb, good[:count])}"
         for index in range(len(good)):
-            said = {
-                repr(word[:4]): reply(client, root, row.verb, [*good[:index], word, *good[index + 1 :]])
-                for word in WORDS
-            }
-            yield from grouped(f"hf1_{row.verb} word {index + 1}", said)
+            sentences: dict[str, str] = {}
+            for word in WORDS:
+                sentence = reply(client, root, row.verb, [*good[:index], word, *good[index + 1 :]])
+                sentences[repr(word[:4])] = re.sub(r'got "[^"]*"$', "got …", sentence)
+            yield from grouped(f"hf1_{row.verb} word {index + 1}", sentences)
 
 
 def good_words(verb: str) -> list[Any]:

@@ -9,11 +9,17 @@ local M = {}
 
 local MOST_KNOWN = 4000
 local LONGEST_NAME, HIGHEST, WHOLE, CENTURY = bounds.NAME, bounds.PRIORITY, bounds.WHOLE, bounds.CENTURY
-local LONGEST_BODY, LONGEST_SEEN = 67108864, 200 -- bytes
+local LONGEST_BODY, LONGEST_SEEN, LONGEST_SHOWN = 67108864, 200, 80 -- bytes
 -- How a caller will wait, and 4 times the level of what it understands.
 local HIGHEST_MODE = 4 * bounds.LEVELS + 3
 
 function M.bad(what) refuse.call("BAD_ARGUMENT", what) end
+
+-- Refuses the value of an argument: what was expected, and what was given (nil: it is missing).
+function M.expected(what, expectation, given)
+  local got = given and 'got "' .. text.cut(tostring(given), LONGEST_SHOWN) .. '"' or "but it is missing"
+  M.bad(what .. ": expected " .. expectation .. ", " .. got)
+end
 
 -- The whole numbers that come again and again (priorities, limits), by their text.
 local whole, wholes = {}, 0
@@ -36,14 +42,14 @@ function M.number(args, i, what, least, most)
   local given = args[i]
   local value = whole[given] or number_of(given)
   if value and value >= least and value <= most then return value end
-  M.bad(what .. " is not a whole number from " .. least .. " to " .. ("%.0f"):format(most))
+  M.expected(what, "a whole number from " .. least .. " to " .. ("%.0f"):format(most), given)
 end
 
 -- A time or a length of time in ms.
 function M.time(args, i, what)
   local value = canonical(args[i])
   if value and value >= 0 and value <= WHOLE then return value end
-  M.bad(what .. " is not a whole number from 0 to " .. ("%.0f"):format(WHOLE))
+  M.expected(what, "a whole number from 0 to " .. ("%.0f"):format(WHOLE), args[i])
 end
 
 -- How long to wait or to keep, in ms.
@@ -57,7 +63,7 @@ function M.name(args, i, what)
   local given = args[i]
   -- The first look is the quick one, for minted jids.
   if given and #given <= LONGEST_NAME and (find(given, "^%w+$") or text.is_clean(given)) then return given end
-  M.bad(what .. " is not a name of 1 to 200 bytes of UTF-8 without control characters")
+  M.expected(what, "1 to 200 bytes of UTF-8 without control characters", given)
 end
 
 -- A name that comes again and again (queue, klass, worker), looked at once.
@@ -77,7 +83,7 @@ function M.groups(args, first, width, most)
   most = most or batch.LIMIT
   local last = #args
   local groups = (last - first + 1) / width
-  if groups % 1 ~= 0 or groups < 0 then M.bad("a group of " .. width .. " arguments is not whole") end
+  if groups % 1 ~= 0 or groups < 0 then M.bad("expected groups of " .. width .. " arguments, got " .. last - first + 1 .. " arguments") end
   if groups > most then refuse.call("TOO_MANY", "at most " .. most .. " in one call") end
   return last
 end
@@ -112,7 +118,7 @@ M.SHORT = 4096
 function M.text(args, i, what, most)
   local given = args[i]
   if given and #given <= most then return given end
-  M.bad(what .. " has at most " .. most .. " bytes")
+  M.bad(what .. ": expected at most " .. most .. " bytes, " .. (given and "got " .. #given or "but it is missing"))
 end
 
 -- A name that may be left out ("").
@@ -128,7 +134,7 @@ function M.queues(args, first, last)
     M.word(args, i, "queue")
     local mode = whole[args[i + 1]] or number_of(args[i + 1])
     if not mode or mode < 0 or mode > HIGHEST_MODE then
-      M.bad("mode is 0 (will not wait), 1 (will wait), 2 (woken) or 3 (found), and 4 more for each level")
+      M.expected("mode", "0 (will not wait), 1 (will wait), 2 (woken) or 3 (found), and 4 more for each level", args[i + 1])
     end
   end
   return last

@@ -13,7 +13,7 @@ function M.throttle(args, i)
   if not given or sub(given, 1, #OWN) ~= OWN then return checks.name(args, i, "throttle") end
   local queue = sub(given, #OWN + 1)
   if #queue <= bounds.NAME and text.is_clean(queue) then return given end
-  checks.bad("throttle is not ql:q: and the name of a queue")
+  checks.expected("throttle", "ql:q: and the name of a queue", given)
 end
 
 -- Whether this is a whole number of 64 bits.
@@ -25,7 +25,7 @@ end
 -- How far a scan got: "0", or what it returned before.
 function M.cursor(args, i)
   if is_long(args[i]) then return args[i] end
-  checks.bad("cursor is not 0 or one that this listing returned")
+  checks.expected("cursor", "0, or the cursor that the previous page returned", args[i])
 end
 
 -- The id of an entry of a stream, or "".
@@ -33,13 +33,13 @@ function M.entry(args, i, what)
   local given = args[i]
   local moment, number = match(given or "", "^(%d+)%-(%d+)$")
   if given == "" or is_long(moment) and is_long(number) and given ~= "0-0" then return given end
-  checks.bad(what .. " is an id, or empty")
+  checks.expected(what, "the id of a line, or nothing", given)
 end
 
 -- A score as the store wrote it.
 function M.score(given)
   if text.is_score(given) then return given end
-  checks.bad("a score is a number, as it was read")
+  checks.expected("score", "a number, as the previous page returned it", given)
 end
 
 local DUE = "^due:(.+)$" -- the score of a job that is due, among those that are ready
@@ -49,7 +49,7 @@ function M.place(args, i)
   local score = args[i]
   if score == "" then return "", "" end
   M.score(score and match(score, DUE) or score)
-  if not args[i + 1] then checks.bad("a cursor is a score and a member") end
+  if not args[i + 1] then checks.expected("cursor", "a score and a member") end
   return score, args[i + 1]
 end
 
@@ -60,9 +60,9 @@ local MOST = { ["heartbeat"] = 86400, ["grace-period"] = 3600, ["jobs-history"] 
 function M.setting(args)
   local key, value = checks.name(args, 1, "key"), tonumber(args[2])
   local most = MOST[key:match("heartbeat$") or key]
-  if not args[2] then checks.bad("a setting needs a value") end
+  if not args[2] then checks.expected(key, "a value") end
   if value and most and not (value <= most and value >= (most == MOST.heartbeat and 0 or -most)) then
-    checks.bad(key .. " is not a number of seconds up to " .. most)
+    checks.expected(key, "a number of seconds up to " .. most, args[2])
   end
   return key
 end

@@ -49,7 +49,7 @@ end
 -- The name of a setting and its value, nil for the default.
 local function setting(args)
   local known = settings.KNOWN[args[3] or ""]
-  if not known then bad("there is no setting " .. tostring(args[3])) end
+  if not known then checks.expected("setting", "the name of a setting", args[3]) end
   return args[3], args[4] ~= "" and number(args, 4, args[3], known[2], known[3]) or nil
 end
 

@@ -85,7 +85,7 @@ local MODES = {
     return 1
   end,
   finish = function(ctx, args)
-    if not STATES[args[6]] then bad("an operation ends done, failed, stopped or undone") end
+    if not STATES[args[6]] then checks.expected("state", "done, failed, stopped or undone", args[6]) end
     if args[4] ~= "" then operation.check(ctx, name(args, 3, "operation"), name(args, 4, "runner")) end
     return operation.finish(ctx, name(args, 3, "operation"), args[6])
   end,
@@ -94,7 +94,7 @@ local MODES = {
 return {
   { "scan", READS, "set name after_score after_member count wants", function(ctx, args)
     local set = args[1]
-    if not set or NO_JOBS[set] or not list.is_known(set) then bad("there is no set of jobs " .. tostring(set)) end
+    if not set or NO_JOBS[set] or not list.is_known(set) then checks.expected("set", "the name of a set of jobs", set) end
     local owner = NAMELESS[set] and "" or name(args, 2, "name")
     local score, member = ids.place(args, 3)
     if set == "completed" and score ~= "" then checks.time(args, 3, "place") end
@@ -105,13 +105,13 @@ return {
   { "act", DRAINS, "line number action common who operation runner length cursor looked matched (jid value)...",
     requests.row(function(ctx, args)
       local action, common, who = args[3], args[4] or "", optional(args, 5, "who")
-      if not act.ACTIONS[action] then bad("there is no action " .. tostring(action)) end
+      if not act.ACTIONS[action] then checks.expected("action", "the name of an action", action) end
       local op, last = operation_of(args, 6), checks.groups(args, 12, 2, MOST_CHANGED)
       values(action, common, args, 12, last)
       return act.run(ctx, action, common, who, op, args, 12, last)
     end, MOST_KEPT) },
   { "operation_set", DRAINS, "line number operation runner length spec mode", requests.row(function(ctx, args)
-    local mode = MODES[args[7]] or bad("mode is start, take or finish")
+    local mode = MODES[args[7]] or checks.expected("mode", "start, take or finish", args[7])
     return mode(ctx, args)
   end) },
   { "operations", READS, "offset count", function(ctx, args)

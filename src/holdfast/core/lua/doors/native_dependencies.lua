@@ -18,7 +18,7 @@ local function cursor(args, i)
   local given = args[i]
   if given == "" then return nil end
   local score, member = (given or ""):match("^(%d+) (.+)$")
-  if not score then checks.bad("a cursor must be one that the previous page returned") end
+  if not score then checks.expected("cursor", "the cursor that the previous page returned", given) end
   return score, member
 end
 
@@ -40,7 +40,7 @@ end
 return {
   { "depend", ADDS, "line number mode jid parent...", requests.row(function(ctx, args)
     local mode, jid = args[3], checks.name(args, 4, "jid")
-    if not MODES[mode] then checks.bad("mode is add, remove or all") end
+    if not MODES[mode] then checks.expected("mode", "add, remove or all", mode) end
     local last = checks.names(args, 5, "parent")
     if mode == "all" and last >= 5 then checks.bad("all takes no names") end
     return depend.run(ctx, mode, jid, args, 5, last)

@@ -19,7 +19,7 @@ local function object(args, i)
   local given = args[i]
   if given == "" then return given end
   if not given or #given > LONGEST_NOTE or not find(given, "^%s*{.*}%s*$") then
-    checks.bad("data of a line is a JSON object of at most " .. LONGEST_NOTE .. " bytes")
+    checks.bad("data: expected a JSON object of at most " .. LONGEST_NOTE .. " bytes")
   end
   return given
 end
@@ -28,12 +28,12 @@ local function fraction(args, i)
   local given = args[i]
   local value = text.is_score(given) and tonumber(given)
   if given == "" or value and value >= 0 and value <= 1 then return given end
-  checks.bad("progress is a number from 0 to 1")
+  checks.expected("progress", "a number from 0 to 1", given)
 end
 
 return {
   { "tag", ADDS, "mode jid tag...", function(ctx, args)
-    if args[1] ~= "add" and args[1] ~= "remove" then checks.bad("mode is add or remove") end
+    if args[1] ~= "add" and args[1] ~= "remove" then checks.expected("mode", "add or remove", args[1]) end
     return tag.run(ctx, args[1] == "add", name(args, 2, "jid"), args, 3, names(args, 3, "tag"))
   end },
   { "tags", READS, "least offset count", function(ctx, args)

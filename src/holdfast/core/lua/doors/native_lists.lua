@@ -20,7 +20,7 @@ local DIRECTIONS = { [""] = true, up = true, down = true }
 -- Which set, of whom. The second is "" where a set has no owner.
 local function which(args)
   local set = args[1]
-  if not set or not list.is_known(set) then checks.bad("there is no set " .. tostring(set)) end
+  if not set or not list.is_known(set) then checks.expected("set", "the name of a set", set) end
   return set, NAMELESS[set] and "" or checks.name(args, 2, "name")
 end
 
@@ -29,7 +29,7 @@ return {
     local set, name = which(args)
     local score, member = ids.place(args, 3)
     local count, direction = checks.number(args, 5, "count", 0, MOST), args[6] or ""
-    if not DIRECTIONS[direction] then checks.bad("direction is up or down") end
+    if not DIRECTIONS[direction] then checks.expected("direction", "up, down or nothing", direction) end
     if set == "completed" then
       if direction == "up" then checks.bad("completed jobs can only be listed newest first") end
       if score ~= "" then checks.time(args, 3, "place") end

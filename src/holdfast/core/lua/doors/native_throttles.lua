@@ -16,7 +16,7 @@ local names, number, span, throttle = checks.names, checks.number, checks.span, 
 return {
   { "queue_set", ADDS, "line number queue option value [seen]", requests.row(function(ctx, args)
     local queue, option, value = checks.name(args, 3, "queue"), args[4], args[5]
-    local most = queue_bounds.MOST[option] or checks.bad("option is max-waiting or max-losses")
+    local most = queue_bounds.MOST[option] or checks.expected("option", "max-waiting or max-losses", option)
     if value ~= "" then value = ("%.0f"):format(number(args, 5, option, option == "max-waiting" and 1 or 0, most)) end
     checks.seen(args, 6, option .. " of queue " .. queue, allow.value(ctx, queue, option))
     return allow.set(ctx, queue, option, value)

@@ -24,7 +24,7 @@ local function upto(ctx, args, i) return args[i] == "" and ctx.now or time(args,
 local function how(args, i)
   local given = args[i]
   if given == "in" or given == "at" then return given end
-  checks.bad("a moment is a delay in ms, or a time")
+  checks.expected("how", "in or at", given)
 end
 
 local function messages(args, first, is_delay)
@@ -47,7 +47,7 @@ end
 
 local function reserve(ctx, args)
   local line, count = checks.optional(args, 1, "line"), time(args, 2, "number")
-  local topic_name, mode = name(args, 3, "topic"), MODES[args[4]] or checks.bad("mode is 0, 1 or 2")
+  local topic_name, mode = name(args, 3, "topic"), MODES[args[4]] or checks.expected("mode", "0, 1 or 2", args[4])
   local limit, max, length = number(args, 5, "limit", 0, MOST), upto(ctx, args, 6), span(args, 7, "ttr")
   local kept = replay.find(ctx, line, count)
   if kept then

@@ -43,7 +43,7 @@ end
 
 -- What the two puts begin with: line, number, mode, queue, priority, retries, delay, losses.
 local function put_head(args)
-  if not MODES[args[3]] then bad("mode is new, move, only or old") end
+  if not MODES[args[3]] then checks.expected("mode", "new, move, only or old", args[3]) end
   return optional(args, 1, "line"), time(args, 2, "number"), args[3], checks.placing(args, 4)
 end
 
@@ -138,7 +138,7 @@ return {
   end },
   { "release", DRAINS, "line number how cause group (worker jid token)...", requests.row(function(ctx, args)
     local how, cause = args[3], text(args, 4, "cause", checks.SHORT)
-    local release_one = release.HOW[how] or bad("how is preempted, crashed, lost, timed-out or unknown")
+    local release_one = release.HOW[how] or checks.expected("how", "preempted, crashed, lost, timed-out or unknown", how)
     local group = (how == "unknown" and name or optional)(args, 5, "group")
     return release.run(ctx, release_one, cause, group, args, 6, groups(args, 6, release.WIDTH, MOST_HEAVY))
   end) },
