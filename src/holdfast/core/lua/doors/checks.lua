@@ -18,7 +18,7 @@ function M.bad(what) refuse.call("BAD_ARGUMENT", what) end
 -- Refuses the value of an argument: what was expected, and what was given (nil: it is missing).
 function M.expected(what, expectation, given)
   local got = given and 'got "' .. text.cut(tostring(given), LONGEST_SHOWN) .. '"' or "but it is missing"
-  M.bad(what .. ": expected " .. expectation .. ", " .. got)
+  M.bad(("%s: expected %s, %s"):format(what, expectation, got))
 end
 
 -- The whole numbers that come again and again (priorities, limits), by their text.
@@ -118,7 +118,7 @@ M.SHORT = 4096
 function M.text(args, i, what, most)
   local given = args[i]
   if given and #given <= most then return given end
-  M.bad(what .. ": expected at most " .. most .. " bytes, " .. (given and "got " .. #given or "but it is missing"))
+  M.bad(("%s: expected at most %d bytes, %s"):format(what, most, given and "got " .. #given or "but it is missing"))
 end
 
 -- A name that may be left out ("").
