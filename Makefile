@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# What of the packages is installed: those that `make demo` needs, and all.
+# Marks of installed packages: those that `make demo` needs, and all.
 USABLE := $(VENV)/.usable
 READY  := $(VENV)/.ready
 DIR    ?=
@@ -60,19 +60,19 @@ coverage: $(READY) ## report which branches the tests of every day cover (.cover
 	$(BIN)/coverage html --quiet
 	$(BIN)/coverage report
 
-mutants: $(READY) ## change the code in small ways, and count what the tests find (ARGS='--most 20'; goes on where it ended)
+mutants: $(READY) ## change the code in small ways, and count what the tests find (ARGS='--most 20'; a later run continues)
 	$(BIN)/python tests/mutants.py $(ARGS)
 
-check: format-check lint types rules ## what CI asks for before the tests: format, lint, types, house rules
+check: format-check lint types rules ## check format, lint, types and architecture, as CI does before the tests
 
 format-check: $(READY)
 	$(BIN)/ruff format --check
 
-fmt: $(READY) ## put the code into shape
+fmt: $(READY) ## format the code, and mend what ruff can mend
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-lint: $(READY) lua-lint ## look for mistakes in Python and Lua
+lint: $(READY) lua-lint ## lint Python and Lua
 	$(BIN)/ruff check
 
 lua-lint:
@@ -88,7 +88,7 @@ types: $(READY) ## check the types, twice, and that the checkers find what is wr
 rules: $(READY)
 	$(BIN)/pytest tests/architecture
 
-core: $(READY) ## assemble the Lua core and say what came out
+core: $(READY) ## assemble the Lua core and print its version and size
 	@$(BIN)/python -c 'from holdfast.core.library import library as make; core = make(); \
 		print(core.name, core.version, core.digest, len(core.functions), "functions,", len(core.text), "bytes")'
 

@@ -55,7 +55,7 @@ def verbs() -> str:
     """Return the page of the verbs: words, flags, arguments, reply and description of each."""
     parts = [
         "# The verbs\n\nWritten by `make docs` from the core and its commands. `FCALL hf1_<verb> 1 <root> …` with these "
-        "words; `protocol.md` says how they travel. The arguments are those of the command class in Python, which "
+        "words; `protocol.md` describes the protocol. The arguments are those of the command class in Python, which "
         "checks nothing by itself: the core refuses what is out of bounds.\n"
     ]
     for row in rows_of("doors.native"):

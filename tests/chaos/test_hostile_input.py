@@ -1,4 +1,4 @@
-"""Nonsense through the raw door: refused by name, and no trace of it among the keys."""
+"""Invalid arguments in raw calls of the native door: refused with an error code, without a change of any key."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,7 +65,7 @@ GOOD_NAMES = {
 
 
 def dump(client: Client) -> Any:
-    """Every key of the namespace with what it holds, replay records too."""
+    """Return every key of the namespace with its content, replay records included."""
     return say(client, "EVAL", DUMP_ALL, 0, client.root)
 
 
@@ -89,7 +89,7 @@ def call(client: Client, function: str, words: list[Any]) -> Any:
 
 
 def is_readable(client: Client) -> bool:
-    """Whether everybody can still look at everything, and take it."""
+    """Read and pop all jobs: none of these calls fails."""
     for row in client.run(CountQueues()):
         for job in client.run(Peek(row.name, 0, 50)):
             client.run(JobGet((job.jid,)))
@@ -127,7 +127,7 @@ def test_words_too_few_or_too_many_are_refused_without_a_trace_or_do_no_harm(
 
 
 def check(store: ScratchStore, made: Case, spoil: Any) -> None:
-    """A spoilt call is refused by a code of ours and leaves nothing behind; or it was no nonsense after all."""
+    """Assert that a changed call is refused with a code of the core and changes nothing, or that it is valid."""
     with prepared(store, made) as (client, function, words):
         before, spoilt = dump(client), spoil(words)
         reply = call(client, function, spoilt)

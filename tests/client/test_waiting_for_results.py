@@ -1,4 +1,4 @@
-"""python-api 5.6 and the API people wish for: what was put is waited for, alone or with others, for both clients."""
+"""Wait for the results of jobs, of one or of many, with both clients."""
 
 import asyncio
 import dataclasses
@@ -38,14 +38,14 @@ def put(do, job, *texts: str) -> list[Any]:
 
 
 def asked(do, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many jobs each question named that this client asks from now on."""
+    """Record from now on how many jobs each Await command of this client names."""
     sizes: list[int] = []
     words = Await.words
     monkeypatch.setattr(Await, "words", lambda self: (sizes.append(len(self.jids)), words(self))[1])
     return sizes
 
 
-def test_a_handle_answers_what_the_function_returned_as_its_annotation_says(do, job, works):
+def test_a_result_has_the_type_that_the_annotation_of_the_function_declares(do, job, works):
     [handle] = put(do, job, "two words")
     assert do(lambda: handle.wait(0.02)) is False
     assert works.all() == [handle.jid]
@@ -54,7 +54,7 @@ def test_a_handle_answers_what_the_function_returned_as_its_annotation_says(do, 
     assert do(handle.result) == Total(2)
 
 
-def test_a_handle_that_knows_the_end_asks_nobody_any_more(do, job, works, monkeypatch):
+def test_a_handle_that_has_the_outcome_makes_no_more_calls(do, job, works, monkeypatch):
     [handle] = put(do, job, "a b")
     works.all()
     sizes = asked(do, monkeypatch)

@@ -1,4 +1,4 @@
-"""Searching: which sets are looked through, page by page, by both clients, and what is found."""
+"""Searches: the sets that are read, page by page and with both clients, and the jobs that are found."""
 
 import asyncio
 import json
@@ -90,7 +90,7 @@ def test_pages_of_any_size_find_the_same(console: Console, text: str, limit: int
         (r'jid:"\n"', 0, "by jid"),
     ],
 )
-def test_what_is_found_and_where_it_is_looked_for(
+def test_a_search_finds_its_jobs_in_the_smallest_set(
     console: Console, text: str, count: int, index: str
 ) -> None:
     assert len(found(console, text)) == count
@@ -108,7 +108,7 @@ def test_jobs_of_a_group_are_of_that_group_whatever_else_is_read(
     assert len(console.jobs(text).jobs) == count
 
 
-def test_a_job_that_was_put_to_work_again_is_in_no_group(console: Console) -> None:
+def test_a_retried_job_is_in_no_failure_group(console: Console) -> None:
     [jid, *_] = found(console, "group:mail-ValueError")
     console.act("retry", jid)
     for text in ("group:mail-ValueError", "group:~valueerror", "group:mail-*"):

@@ -1,4 +1,4 @@
-"""Pops that wait: woken by the store, without asking it again and again, and with nothing leased to who has left."""
+"""Pops that wait: the store wakes them, they do not poll, and a client that has disconnected is leased no jobs."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ WES = {"Authorization": "Bearer wes"}
 def pop(
     http: httpx.AsyncClient, address: str, wait: float = 20, worker: str = "w", queue: str = "q", **more: Any
 ) -> "asyncio.Task[Any]":
-    """Begin to pop."""
+    """Start a request that pops, in a task."""
 
     async def popped() -> Any:
         body = {"worker": worker, "queues": [queue], "wait": wait, **more}

@@ -1,4 +1,4 @@
-"""Operations on many jobs: who runs one, how far it got, what it changed; and calls of operators that are audited."""
+"""Operations on many jobs: their runner, progress and changes; and audited calls of operators."""
 
 import pytest
 

@@ -15,7 +15,7 @@ SOURCE = Path(holdfast.__file__).parent
 
 @dataclass(frozen=True)
 class FileMistake:
-    """`right` is in one file of this kind, once."""
+    """A mistake: the text `right` occurs once in the files of this `kind`, and is replaced by `wrong`."""
 
     name: str
     kind: str
@@ -24,12 +24,12 @@ class FileMistake:
     found_by: str
 
     def places(self) -> list[Path]:
-        """The files with the right line, as often as it is there."""
+        """Return the files with the right text, each once for each occurrence."""
         files = sorted(SOURCE.rglob(f"*.{self.kind}"))
         return [file for file in files for _ in range(file.read_text(encoding="utf-8").count(self.right))]
 
     def make_in(self, folder: Path) -> None:
-        """Copy the package there, with the mistake."""
+        """Copy the package into `folder`, with the mistake."""
         shutil.copytree(SOURCE, folder / SOURCE.name, ignore=shutil.ignore_patterns("__pycache__"))
         [place] = self.places()
         text = place.read_text(encoding="utf-8").replace(self.right, self.wrong)

@@ -1,4 +1,4 @@
-"""jobs.completed, and how long completed jobs are kept."""
+"""The command jobs.completed, and how long completed jobs are kept."""
 
 import pytest
 from stories import popped, put, refusal
@@ -6,7 +6,7 @@ from two_doors import Door
 
 
 def done(door: Door, now: float, jid: str, at: float | None = None) -> None:
-    """Puts a job, pops it and completes it, in one moment, or at another."""
+    """Put a job and pop it at `now`, and complete it at `at` (default: `now`)."""
     put(door, now, jid)
     assert popped(door, now, limit=1)[0][0] == jid
     assert door.call("job.complete", now if at is None else at, jid, "w", "q", "{}") == "complete"
@@ -26,7 +26,7 @@ def test_a_page_begins_with_the_job_completed_last(
 
 
 @pytest.mark.full
-def test_the_time_of_the_caller_counts_wherever_it_goes(door: Door) -> None:
+def test_completed_jobs_are_ordered_and_deleted_by_the_time_of_the_caller(door: Door) -> None:
     for now, jid in ((1, "c"), (2, "b"), (3, "a")):
         put(door, now, jid)
     popped(door, 3)
@@ -39,7 +39,7 @@ def test_the_time_of_the_caller_counts_wherever_it_goes(door: Door) -> None:
 
 
 @pytest.mark.full
-def test_what_is_too_old_goes_with_the_next_completion(door: Door) -> None:
+def test_jobs_that_are_too_old_are_deleted_by_the_next_completion(door: Door) -> None:
     door.call("config.set", 0, "jobs-history", 100)
     done(door, 0, "a")
     done(door, 99, "b")
@@ -50,7 +50,7 @@ def test_what_is_too_old_goes_with_the_next_completion(door: Door) -> None:
 
 
 @pytest.mark.full
-def test_one_that_is_exactly_too_old_goes(door: Door) -> None:
+def test_a_job_that_is_exactly_as_old_as_the_limit_is_deleted(door: Door) -> None:
     door.call("config.set", 0, "jobs-history", 100)
     done(door, 0, "a")
     done(door, 100, "b")
@@ -58,7 +58,7 @@ def test_one_that_is_exactly_too_old_goes(door: Door) -> None:
 
 
 @pytest.mark.full
-def test_the_newest_are_kept(door: Door) -> None:
+def test_the_newest_jobs_are_kept_up_to_the_limit_of_their_number(door: Door) -> None:
     door.call("config.set", 0, "jobs-history-count", 2)
     for now, jid in ((1, "a"), (2, "b"), (3, "c")):
         done(door, now, jid)
@@ -70,7 +70,7 @@ def test_the_newest_are_kept(door: Door) -> None:
 @pytest.mark.parametrize(
     ("key", "value"), [("jobs-history", -1), ("jobs-history", 0), ("jobs-history-count", 0)]
 )
-def test_a_job_may_be_gone_the_moment_it_is_complete(door: Door, key: str, value: int) -> None:
+def test_with_a_limit_of_zero_a_job_is_deleted_when_it_completes(door: Door, key: str, value: int) -> None:
     done(door, 1, "before")
     door.call("config.set", 1, key, value)
     put(door, 2, "j", "q", 0, "tags", '["x"]')
@@ -83,7 +83,7 @@ def test_a_job_may_be_gone_the_moment_it_is_complete(door: Door, key: str, value
 
 @pytest.mark.full
 @pytest.mark.parametrize(("key", "value"), [("jobs-history", 0), ("jobs-history-count", 0)])
-def test_many_that_are_too_many_go_some_in_each_call_and_the_one_just_completed_at_once(
+def test_jobs_beyond_the_limit_are_deleted_in_parts_but_the_one_just_completed_at_once(
     door: Door, key: str, value: int
 ) -> None:
     for number in range(3000):
@@ -103,7 +103,7 @@ def test_many_that_are_too_many_go_some_in_each_call_and_the_one_just_completed_
     assert door.call("jobs.completed", 4) == []
 
 
-def test_a_job_that_is_put_again_is_not_dropped(door: Door) -> None:
+def test_a_completed_job_that_is_put_again_is_not_deleted(door: Door) -> None:
     door.call("config.set", 0, "jobs-history", 100)
     done(door, 0, "a")
     put(door, 50, "a", "other")
@@ -112,7 +112,7 @@ def test_a_job_that_is_put_again_is_not_dropped(door: Door) -> None:
     assert door.call("jobs.completed", 500) == ["b"]
 
 
-def test_a_page_is_told_by_numbers(door: Door) -> None:
+def test_offset_and_limit_must_be_numbers(door: Door) -> None:
     assert door.raw("jobs.completed", 1) == "[]"
     assert 'Jobs(): Arg "offset" not a number' in refusal(door.call("jobs.completed", 1, "x"))
     assert 'Jobs(): Arg "limit" not a number' in refusal(door.call("jobs.completed", 1, 0, "x"))

@@ -34,6 +34,6 @@ def test_without_a_group_all_are_counted(door: Door) -> None:
 
 
 @pytest.mark.full
-def test_a_page_is_told_by_numbers(door: Door) -> None:
+def test_offset_and_limit_must_be_numbers(door: Door) -> None:
     assert 'Failed(): Arg "start" is not a number' in refusal(door.call("jobs.failedByGroup", 1, "g", "x"))
     assert 'Failed(): Arg "limit" is not a number' in refusal(door.call("jobs.failedByGroup", 1, "g", 0, "x"))

@@ -1,4 +1,4 @@
-"""A directory for an embedded store, whose store is gone when the test is."""
+"""Fixtures for tests of the embedded store."""
 
 import shutil
 import tempfile
@@ -17,7 +17,7 @@ Eventually = Callable[..., None]
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """Short, unlike tmp_path: some tests are about long ones."""
+    """A directory for a store, which is stopped and removed after the test. Its path is short, unlike tmp_path."""
     base = Path(tempfile.mkdtemp(prefix="hfs-"))
     yield base / "store"
     if (base / "store").is_dir():
@@ -27,7 +27,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def eventually() -> Eventually:
-    """Waits until something is true, and fails if it does not become so."""
+    """Wait until a condition is true; fail if it is not true within a time."""
 
     def wait(condition: Callable[[], object], what: str, within: float = 30.0) -> None:
         deadline, pause = time.monotonic() + within, threading.Event()
@@ -40,7 +40,7 @@ def eventually() -> Eventually:
 
 @pytest.fixture
 def say() -> Callable[..., str]:
-    """Speaks to a store by its address."""
+    """Send a command to the store at an address, and return the reply as text."""
 
     def ask(address: embedded.StoreAddress, *words: str) -> str:
         return resp.call(address.url.removeprefix("unix://"), *words, timeout=30.0)

@@ -33,7 +33,7 @@ ANYBODY = {"auth", "hello", "quit", "reset"}
 """Commands that every store grants to everyone."""
 ROOT = "hf:{shop}:"
 BEFORE = ("hget", "hmget", "time", "hgetall", "exists")
-"""What the core runs before it can say what is lacking."""
+"""The commands that the core needs before it can report a missing right."""
 
 REDIS_CLI = f"""#!{sys.executable}
 import os, shlex, sys
@@ -81,7 +81,7 @@ class Parcel:
 
 
 class Guarded:
-    """A store with the rules of the page, of which only the administrator has all rights."""
+    """A store with the rules of the page: only the administrator has all rights."""
 
     def __init__(self, store: ScratchStore, directory: Path) -> None:
         self.store = store
@@ -110,7 +110,7 @@ class Guarded:
         return redis.Redis(port=self.store.port, username=user, password=f"{user}-secret")
 
     def refusals(self) -> set[str]:
-        """What was refused to anybody since this was asked last; the driver says what it is in any case."""
+        """Return the commands refused to any user since the last call, without the driver's own `client setinfo`."""
         found = {entry["object"] for entry in self.admin.acl_log()}
         self.admin.acl_log_reset()
         return found - {"client|setinfo"}

@@ -47,7 +47,7 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @contextmanager
 def running(program: Path, url: str, count: int) -> Iterator[list["subprocess.Popen[bytes]"]]:
-    """Run so many of them, each in a process group of its own, while the block runs."""
+    """Run `count` processes of the program, each in a process group of its own, while the block runs."""
     command = [*COMMANDS[program.name](program), url, QUEUE]
     log = program.with_suffix(".log").open("ab")
     found = [subprocess.Popen(command, start_new_session=True, stdout=log, stderr=log) for _ in range(count)]
