@@ -17,6 +17,7 @@ from time import monotonic
 import pytest
 
 from holdfast import Client
+from holdfast.commands.recurring import CalendarFacts, Recur
 from holdfast.core.library import library
 from holdfast.testing import ScratchStore
 from waiting import pause, until
@@ -163,3 +164,57 @@ def test_two_releases_share_a_store_and_nothing_is_lost_or_doubled(earlier: Rele
             assert sum(row["running"] + row["waiting"] + row["stalled"] for row in counts) == 0
             assert client.jobs.failed() == {}
         assert not [program.name for program in ring if "Traceback" in program.said()]
+
+
+EARLIER_CLIENT = """
+import os, holdfast
+client = holdfast.Client(os.environ["HOLDFAST_URL"], namespace="releases")
+job = client.recurring["nightly"]
+print(job.interval)
+job.priority = 3
+for replace in (
+    lambda: setattr(job, "interval", 5),
+    lambda: client.queues["work-a"].recur("releases_work.note", {}, 60, jid="nightly"),
+):
+    try:
+        replace()
+    except holdfast.errors.HoldfastError as error:
+        print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.full
+def test_an_earlier_release_performs_what_a_calendar_puts_and_may_not_replace_it(
+    earlier: Release, tmp_path: Path
+) -> None:
+    with ScratchStore("valkey", "process") as store, Client(store.url, namespace=NAMESPACE) as client:
+        _, _, *workers = programs(tmp_path, store.url, earlier)
+        worker = next(one for one in workers if earlier.number in one.name)
+        worker.start()
+        try:
+            until(lambda: "started as process" in worker.said(), "the earlier worker runs", 60)
+            now = round(client.store_time() * 1000)
+            plan = [(now + number * 100, now + number * 100) for number in range(10)]
+            facts = CalendarFacts("0 3 1 1 *", "Europe/Berlin", missed="all")
+            data = b'{"args": [1]}'
+            client.run(Recur("work-a", "releases_work.note", 100, data, "close", calendar=facts, plan=plan))
+            until(lambda: lines(tmp_path, "ran").total() == 10, "each moment has run", 60)
+            assert lines(tmp_path, "ran") == Counter(f"close-{number}" for number in range(1, 11))
+            client.queues["work-a"].recur(
+                "releases_work.note", {"args": [1]}, cron="0 3 * * *", jid="nightly"
+            )
+            said = subprocess.run(
+                [sys.executable, "-c", EARLIER_CLIENT],
+                env={**os.environ, "PYTHONPATH": str(earlier.source), "HOLDFAST_URL": store.url},
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=True,
+            ).stdout
+            assert said.startswith("86400.0\n")
+            assert said.count("WrongState nightly follows a calendar") == 2
+            found = client.recurring["nightly"]
+            assert found is not None
+            assert (found.cron, found.priority) == ("0 3 * * *", 3)
+        finally:
+            worker.kill()

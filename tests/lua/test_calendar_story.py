@@ -248,6 +248,19 @@ def test_a_calendar_gives_way_to_an_interval_and_back(core, door: Door, clock):
     assert template(core).calendar is not None
 
 
+def test_an_older_client_that_puts_an_interval_in_place_of_a_calendar_is_refused(core, door: Door, clock):
+    core(recur(hourly(clock.now_ms, 9)))
+    words = ("q", "r", "k", "{}", 1000, 0, 0, 0, 0)
+    with pytest.raises(
+        StoreMessage, match=r"HF_WRONG_STATE r follows a calendar, which this client does not know"
+    ):
+        door("recur", "", 0, "set", *words, 0)
+    assert template(core).calendar is not None
+    door("recur", "", 0, "set", *words, 1, "overlap", "allow")
+    assert (template(core).calendar, template(core).overlap) == (None, "allow")
+    door("recur", "", 0, "set", *words, 0)
+
+
 def test_a_calendar_has_no_interval_to_change(core, clock):
     core(recur(hourly(clock.now_ms, 9)))
     with pytest.raises(WrongState, match="calendar"):

@@ -230,7 +230,7 @@ class Recur(CommandBase, frozen=True, gc=False):
             by = self.declared
             count, pairs = int(count) + 3, [*pairs, "module", by.module, "version", by.version, "by", by.by]
         if self.calendar is None:
-            return [int(count) + 1, *pairs, "overlap", self.overlap] if self.overlap else [count, *pairs]
+            return [int(count) + 1, *pairs, "overlap", self.overlap or "allow"]
         own = self.calendar
         more: dict[str, Word] = {
             "cron": own.cron,

@@ -58,6 +58,11 @@ end
 -- and options; the first occurrence is `offset` ms from now. Returns the jid.
 function M.run(ctx, jid, t, offset, keeps)
   local old = recurrence.read(ctx, jid)
+  -- Clients that know of calendars state the overlap of an interval: others mean no change of what they do not know.
+  if old and old.calendar and not (t.calendar or t.overlap) then
+    refuse.call("WRONG_STATE", jid .. " follows a calendar, which this client does not know: change it by holdfast 0.3 or later")
+  end
+  if t.overlap == "allow" and not t.calendar then t.overlap = nil end
   local when = keeps and as_before(ctx, jid, t, old) or ctx.now + offset
   local due = old and recurrence.next(ctx, jid, old) or 0
   t.count, t.since, t.paused = old and old.count or 0, ctx.now, old and old.paused
