@@ -199,6 +199,7 @@ def test_jitter_is_the_same_for_one_moment_whoever_computes_it():
         ({"cron": "9" * 190 + " * * * *"}, "bad minute"),
         ({"cron": "٣ * * * *"}, "bad minute"),
         ({"cron": "*/0 * * * *"}, "bad minute"),
+        ({"cron": "@every ٣ days at 03:00"}, "expected such as"),
         ({"cron": "* * * *\0*"}, "five fields"),
         ({"cron": "0 0 */30 2 1#5"}, "no moment before the year 2100"),
         ({"cron": "* * * * *", "zone": "Europe/Berln"}, "did you mean 'Europe/Berlin'"),

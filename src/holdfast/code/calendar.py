@@ -49,7 +49,7 @@ _WITH_LEAP_SECONDS: Final = "right/"
 """Files of zones that are others on other machines, or whose minutes are not those of the store."""
 _LONGEST: Final = {"cron": 200, "zone": 100}
 """Bytes that the core keeps of each."""
-_EVERY_DAYS: Final = re.compile(r"@every (\d{1,5}) days? at (\d\d):(\d\d)")
+_EVERY_DAYS: Final = re.compile(r"@every (\d{1,5}) days? at (\d\d):(\d\d)", re.ASCII)
 _A_MONDAY: Final = date(1970, 1, 5)
 """From which day days are counted if there is no start."""
 _DAY, _MOST_DAYS = 86_400, 3660
