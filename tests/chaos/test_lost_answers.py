@@ -14,6 +14,9 @@ from holdfast.models import JobFacts
 from holdfast.testing.store import ScratchStore
 
 
+def bill(n: int) -> None: ...
+
+
 class Rig:
     """A client whose answers can be lost, and one that looks on undisturbed."""
 
@@ -50,6 +53,16 @@ def test_a_put_is_one_put(rig):
     jid = rig.client.queues["mail"].put("K", {"n": 1})
     assert rig.look(jid).state == "waiting"
     assert len(rig.onlooker.queues["mail"]) == 1
+
+
+@pytest.mark.parametrize("how", ["keep", "raise", "cancel", "replace"])
+def test_the_handles_of_a_unique_batch_are_right(rig, how: str):
+    job = rig.client.job(queue="mail", unique=True, on_conflict=how)(bill)
+    rig.cut("put_x")
+    handles = job.put_many([(n,) for n in range(512)])
+    assert len({one.jid for one in handles}) == 512
+    assert all(one.is_new for one in handles)
+    assert len(rig.onlooker.queues["mail"]) == 512
 
 
 @pytest.mark.full

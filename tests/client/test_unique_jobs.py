@@ -71,6 +71,18 @@ def test_many_puts_in_one_call_are_unique_among_themselves(do):
     assert handles[1].jid == handles[2].jid
 
 
+def test_what_becomes_of_a_conflict_is_an_option_of_many_puts_too(do):
+    job = do.client.job(queue="q", unique=("customer",), debounce=5)(bill)
+    first, last = do(lambda: job.put_many([(1, "may"), (1, "june")]))
+    assert (last.jid, last.is_new, data(do, first)["args"]) == (first.jid, False, [1, "june"])
+    queue = do.client.queues["q"]
+    items = [{"klass": "k", "unique_key": "a"}, {"klass": "k", "unique_key": "a"}]
+    with pytest.raises(NotUnique):
+        do(lambda: queue.put_many(items, on_conflict="raise"))
+    with pytest.raises(UsageError, match="on_conflict needs a unique_key"):
+        do(lambda: queue.put_many([("k", {})], on_conflict="raise"))
+
+
 def test_a_key_is_an_option_of_any_put(do):
     queue = do.client.queues["q"]
     jid = do(lambda: queue.put("shop.Bill", {}, unique_key="1", unique_for=timedelta(minutes=1)))

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.commands.jobs import PutMany
-from holdfast.commands.options import ExtraOptions, JobWithOptions, PutX
+from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions, PutX
 from holdfast.errors import QueueFull
 from native_door import Door, StoreMessage, rows
 
@@ -84,6 +84,22 @@ def test_a_repeated_put_or_move_of_a_caller_s_own_jid_happens_once(door: Door):
     [job] = door.pop("w", "other")
     assert door(*move) == b"j"
     assert door("heartbeat", 0, "w", "j", job.token, "")[0] > 0
+
+
+def test_a_repeated_put_replaces_a_job_once_although_that_has_started(core, door: Door):
+    def put(jid: str, number: int):
+        job = JobWithOptions("k", b"{}", jid, ExtraOptions(unique_key="a", on_conflict="replace"))
+        command = PutX("q", [job])
+        assert command.numbered
+        assert PutWithOptions("q", job).numbered
+        return door("put_x", "l", number, *command.words())
+
+    put("one", 1)
+    replaced = put("two", 2)
+    door.pop("w", "q")
+    assert put("two", 2) == replaced == [0, 0, b"replaced one"]
+    assert door.state("two") == "absent"
+    assert put("three", 3) == [1]
 
 
 def test_a_repeated_cancel_answers_what_it_did(door: Door):

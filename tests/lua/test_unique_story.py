@@ -1,5 +1,6 @@
 """unique: keys of which one job at a time may stand."""
 
+from hashlib import sha1
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from holdfast.commands.failures import Unfail
 from holdfast.commands.jobs import Cancel, Move, Put
 from holdfast.commands.operations import Act
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions, PutX
+from holdfast.commands.outcomes import Retry
+from holdfast.commands.queues import Pause, ThrottleSet
 from holdfast.errors import DependencyRefused, NotUnique, QueueFull
 from native_door import Door
 
@@ -392,6 +395,83 @@ def test_a_program_that_is_limited_to_a_queue_meets_no_job_of_another(core, door
     assert (door.state("one"), door.state("two")) == ("waiting", "absent")
     core(unique("three", unique_key="b"))
     assert core(unique("four", unique_key="b", on_conflict="own keep")) == "three"
+
+
+@pytest.mark.parametrize(
+    "how", ["scheduled", "depends", "throttled", "paused", "running", "stalled", "moved", "edited", "retried"]
+)
+def test_a_job_that_has_not_ended_keeps_its_key(core, door: Door, clock, how: str):
+    delay, options = 60_000 * (how == "scheduled"), {}
+    if how == "depends":
+        door.put("q", "parent", delay=60_000)
+        options["depends"] = ["parent"]
+    if how == "throttled":
+        core(ThrottleSet("t", 1))
+        core(unique("other", unique_key="other", throttles=["t"]))
+        door.pop("w", "q")
+        options["throttles"] = ["t"]
+    core(unique("one", delay=delay, **options))
+    if how in ("throttled", "running", "stalled", "retried"):
+        taken = door.pop("w", "q")
+        if how == "retried":
+            core(Retry("w", taken[0], delay_ms=5000))
+    if how == "paused":
+        core(Pause(["q"]))
+    if how == "stalled":
+        clock.advance(seconds=600)
+    if how == "moved":
+        core(Move("elsewhere", "one"))
+    if how == "edited":
+        core(Act("data", [("one", sha1(b"{}").hexdigest() + '{"n":1}')]))
+    assert core(unique("two")) == "one"
+    with pytest.raises(NotUnique, match="one"):
+        core(unique("two", on_conflict="raise"))
+    assert core(unique("two", on_conflict="cancel")) == "two"
+    assert (door.state("one"), door.state("two")) == ("absent", "waiting")
+
+
+def test_the_key_of_a_job_that_came_too_late_is_free(core, door: Door, clock):
+    core(unique("one", expires_ms=1000))
+    clock.advance(seconds=2)
+    assert door.pop("w", "q") == []
+    assert core(unique("two")) == "two"
+    assert core(Unfail("q", "q-Expired", 5)) == 0
+
+
+@pytest.mark.parametrize("how", ["unfail", "act"])
+def test_of_five_hundred_failed_jobs_those_whose_key_was_taken_stay_and_no_other(core, door: Door, how: str):
+    jids = [f"j{number}" for number in range(500)]
+    for at in range(0, 500, 250):
+        core(many(*jids[at : at + 250]))
+    for _ in range(10):
+        for job in door.pop("w", "q", n=50):
+            door("fail", "w", "g", "m", job.jid, job.token, "")
+    taken = jids[:100]
+    core(
+        PutX("new", [JobWithOptions("k", b"{}", f"new-{jid}", ExtraOptions(unique_key=jid)) for jid in taken])
+    )
+    if how == "unfail":
+        assert [core(Unfail("q", "g", 200)) for _ in range(3)] == [200, 200, 0]
+    else:
+        left, results = [(jid, "") for jid in jids], []
+        while left:
+            found = core(Act("retry", left[:250]))
+            results += found
+            left = left[len(found) :]
+        assert [jid for jid, one in zip(jids, results, strict=True) if isinstance(one, NotUnique)] == taken
+    assert [jid for jid in jids if door.state(jid) == "failed"] == taken
+
+
+def test_a_debounced_job_is_replaced_although_its_queue_is_paused_and_full(core, door: Door):
+    core(unique("one", delay=5000, on_conflict="replace"))
+    core(Pause(["q"]))
+    door("queue_set", "", 0, "q", "max-waiting", 1)
+    assert core(unique("two", data=b"2", delay=5000, on_conflict="replace")) == "one"
+    with pytest.raises(QueueFull):
+        core(unique("three", unique_key="b", delay=5000, on_conflict="replace"))
+    job = door.job("one")
+    assert job is not None
+    assert (job.data, job.state) == (b"2", "scheduled")
 
 
 def test_a_plain_put_knows_no_keys(core):

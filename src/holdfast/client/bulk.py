@@ -5,7 +5,7 @@ from typing import Any, Final, Unpack, cast
 
 from holdfast.client.descriptors import AnyClient, StepMethod, put_together
 from holdfast.client.put_options import NOTHING, make_put, put_of_item
-from holdfast.code.put_options import PutOptions
+from holdfast.code.put_options import PutOptions, UniqueOptions
 from holdfast.code.steps import Steps
 from holdfast.code.tracing import is_traced
 from holdfast.codecs import encode_data
@@ -65,9 +65,11 @@ def steps_of(
     Consecutive pairs of a klass by name and its data share one command, and none gets one of its own, because this path
     puts millions of jobs.
     """
-    like = make_put(settings, queue, "any", NOTHING, shared, is_trial=True)
+    # Each item may have a key of its own, to which such options belong.
+    trial = {name: value for name, value in shared.items() if name not in UniqueOptions.__annotations__}
+    like = make_put(settings, queue, "any", NOTHING, trial, is_trial=True)
     # Each traced job has a trace of its own.
-    plain = type(like) is Put and shared.get("jid") is None and not is_traced()
+    plain = type(like) is Put and len(trial) == len(shared) and shared.get("jid") is None and not is_traced()
     step: Step = []
     run: list[str | bytes] | None = None
     count, size, checked = 0, 0, ""

@@ -62,6 +62,11 @@ class ExtraOptions(msgspec.Struct, frozen=True, gc=False):
     debounce_max_ms: Milliseconds = 0
     needs: Level = 0
 
+    @property
+    def replaces(self) -> bool:
+        """Whether it may give its data to another job: a repeat does not know that by its own jid."""
+        return self.on_conflict.endswith("replace")
+
     def words(self) -> list[Word]:
         """The number of options, then (option, value) pairs."""
         pairs = list_pairs(self.tags, self.throttles or None, self.depends)
@@ -118,6 +123,10 @@ class PutWithOptions(PutBase, frozen=True, gc=False):
         return self.job.jid
 
     @property
+    def numbered(self) -> bool:
+        return self.mode in ("move", "old") or self.job.options.replaces
+
+    @property
     def data(self) -> bytes:
         """The data of the job."""
         return self.job.data
@@ -151,6 +160,10 @@ class PutX(PutBase, frozen=True, gc=False):
     delay_ms: Milliseconds = 0
     mode: Mode = "new"
     max_losses: Losses | None = None
+
+    @property
+    def numbered(self) -> bool:
+        return self.mode in ("move", "old") or any(job.options.replaces for job in self.jobs)
 
     @property
     def generated_jids(self) -> Sequence[str]:

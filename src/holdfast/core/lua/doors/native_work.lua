@@ -82,14 +82,13 @@ return {
   { "put_x", ADDS, "line number mode queue priority retries delay (jid klass data options (option value)...)...",
     function(ctx, args)
       local line, count, mode, queue, priority, retries, delay, losses = put_head(args)
-      if mode == "new" and line == "" and delay <= 0 then
-        local width, hold = put_options.keyed(args, 8)
+      local width, hold
+      if mode == "new" and delay <= 0 then width, hold = put_options.keyed(args, 8) end
+      local jobs = not width and put_options.jobs(args, 8)
+      return requests.once(ctx, line, count, function()
         local added = width and put.run_keyed(ctx, queue, priority, retries, losses, args, 8, width, hold)
         if added then return added end
-      end
-      local jobs = put_options.jobs(args, 8)
-      return requests.once(ctx, line, count, function()
-        return put.run_x(ctx, mode, queue, priority, retries, delay, jobs, losses)
+        return put.run_x(ctx, mode, queue, priority, retries, delay, jobs or put_options.jobs(args, 8), losses)
       end)
     end },
   { "pop", DRAINS, "worker line number n lease (queue mode)...", function(ctx, args)
