@@ -182,7 +182,15 @@ class Scene:
             ("heartbeat", "Health.ping", 60),
         ):
             client.queues["reports"].recur(klass, {"full": True}, interval, jid=jid)
-        console.pause_recurring("monthly-report")
+        console.pause_recurring("monthly-report", why="the warehouse is being upgraded")
+        client.queues["nightly"].recur(
+            "Reports.nightly",
+            {"full": True},
+            cron="30 2 * * *",
+            zone="Europe/Berlin",
+            jid="nightly-report",
+            overlap="skip",
+        )
         for number, text in enumerate(
             ("Your parcel is on its way", "Do you need a hand?", "See you tomorrow")
         ):

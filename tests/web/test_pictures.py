@@ -46,7 +46,7 @@ PAGES = {
     "job-failed": f"/jobs/{FAILED}", "job-compare": f"/jobs/{FAILED}?first=1&second=2", "job-past": f"/jobs/{FAILED}?at=2", "job-depends": "/jobs/diamond-end", "job-odd": f"/jobs/{segment('j' + HOSTILE)}",
     "job-unknown": "/jobs/0193a1b2c3d48f0e9a7b6c5d4e3fffff",
     "failed": "/failed", "failure": "/failed/httpx.ReadTimeout", "failure-odd": f"/failed/{ODD}",
-    "recurring": "/recurring", "recurring-job": "/recurring/rebuild-index", "recurring-odd": f"/recurring/{ODD}",
+    "recurring": "/recurring", "recurring-new": "/recurring?new=1", "recurring-nightly": "/recurring/nightly-report", "recurring-job": "/recurring/rebuild-index", "recurring-odd": f"/recurring/{ODD}",
     "topics": "/topics", "topic": "/topics/reminders", "topic-odd": f"/topics/{ODD}",
     "workers": "/workers", "workers-by-version": "/workers?by=version", "worker": "/workers/gpu-a-2113", "worker-failures": "/workers/web-2-811?failures=1",
     "throttles": "/throttles", "throttle": "/throttles/stripe-api", "throttle-odd": f"/throttles/{ODD}",

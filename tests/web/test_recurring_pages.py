@@ -1,5 +1,6 @@
 """Pages of recurring jobs: the form with its preview, the moments to come, those that are over, and lists."""
 
+import re
 from html import unescape
 from itertools import pairwise
 from typing import Any
@@ -212,9 +213,23 @@ def test_the_page_of_an_interval_shows_who_paused_it_and_its_lines_of_the_audit_
     ]
     assert [one["state"] for one in found["turns"][-3:]] == ["left out"] * 3
     html = unescape(web.get("/recurring/often").text)
-    assert "Paused by ada since 2027-03-23 02:00:00 UTC." in html
-    assert "Reason: the printer is broken." in html
+    assert "by ada: the printer is broken. 3 moments passed since" in " ".join(
+        re.sub("<[^>]*>", "", html).split()
+    ).replace("\u202f", " ")
     assert "not this one" not in html
+
+
+def test_a_moment_whose_job_no_worker_has_put_yet_is_the_first_of_those_to_come(
+    web: TestClient, client: Client
+) -> None:
+    clock = StoppedClock(client, NIGHTS_MS)
+    clock.start()
+    client.queues["q"].recur("k.K", {}, 3600, jid="often")
+    client.queues["q"].recur("k.K", {}, cron="0 * * * *", jid="hourly")
+    clock.advance(minutes=90)
+    for jid, first in (("often", "00:00"), ("hourly", "01:00")):
+        found = web.get(f"/api/v1/recurring/{jid}?count=2").json()["next"]
+        assert [one["local"][-9:-4] for one in found] == [first, "02:00"]
 
 
 def test_a_calendar_that_this_machine_cannot_read_leaves_its_pages_readable(
@@ -226,3 +241,28 @@ def test_a_calendar_that_this_machine_cannot_read_leaves_its_pages_readable(
     for path in ("/recurring", "/recurring/r", "/api/v1/recurring/r"):
         assert web.get(path).status_code == 200
     assert "0 3 * * * Mars/Base" in web.get("/recurring").text
+
+
+def test_a_pause_with_an_end_is_seen_on_the_page_and_in_the_list_with_the_last_run_and_what_was_missed(
+    web: TestClient, client: Client
+) -> None:
+    clock = StoppedClock(client, NIGHTS_MS)
+    clock.start()
+    client.queues["q"].recur("k.K", {}, 3600, jid="often", overlap="skip")
+    for _ in range(3):
+        clock.advance(hours=1)
+        client.queues["q"].pop(5)
+    act(web, "recurring/pause", jid=["often"], reason="the printer is broken", seconds=7200)
+    clock.advance(hours=1)
+    found = web.get("/api/v1/recurring").json()["found"]["rows"][0]
+    assert (found["last"]["jid"], found["last"]["state"]) == ("often-1", "stalled")
+    assert (found["facts"]["left_out"], found["facts"]["paused_until"]) == (
+        3,
+        (NIGHTS_MS + 18_000_000) / 1000,
+    )
+    for path in ("/recurring", "/recurring/often"):
+        text = re.sub("<[^>]*>", "", unescape(web.get(path).text)).replace("\u202f", " ")
+        assert "the printer is broken" in text
+        assert re.search("resume[sd] in 1 h", text)
+    assert "3 left out so far" in re.sub("<[^>]*>", "", web.get("/recurring").text).replace("\u202f", " ")
+    assert web.post("/api/v1/recurring/pause", json={"jid": ["often"], "seconds": -1}).status_code == 400

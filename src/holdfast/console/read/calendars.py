@@ -46,7 +46,13 @@ def calendar_of(facts: CalendarFacts) -> Calendar:
 
 
 def coming(facts: RecurringFacts, now_ms: int) -> Iterator[int]:
-    """Yield the moments of a recurring job from now on, in epoch milliseconds, without jitter; none after the year 2100."""
+    """Yield the moments of a recurring job from now on, in epoch milliseconds, without jitter; none after the year 2100.
+
+    The first one may be over already: its job is put when a worker asks the queue.
+    """
+    due = (facts.calendar.nominal_ms if facts.calendar else 0) or facts.next_ms
+    if facts.next_ms and due < now_ms and not facts.paused:
+        yield due
     if facts.calendar is not None:
         try:
             calendar = calendar_of(facts.calendar).checked()

@@ -18,7 +18,7 @@ from holdfast.console.put import NamedCode
 from holdfast.console.read.calendars import NextMoment, Turn, coming, next_moments, own_zone, turns
 from holdfast.console.read.queries import HOUR_MS, Page
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.settings import check_whole
+from holdfast.settings import check_seconds, check_whole
 from holdfast.text import every, name_or_count
 from holdfast.web.context import Context
 from holdfast.web.pages.recurring_form import (
@@ -102,12 +102,13 @@ class RecurringQuery(msgspec.Struct, frozen=True):
 
 
 class RecurringLine(msgspec.Struct, frozen=True):
-    """A recurring job, its schedule in words, the states of the jobs that it put last, the oldest first, and its missed turns."""
+    """A recurring job, its schedule in words, the states of the jobs that it put last, the oldest first, its missed turns, and the last job that is there."""
 
     facts: RecurringFacts
     schedule: str
     recent: tuple[str, ...]
     missed: int
+    last: "RecentJob | None" = None
 
 
 class RecurringPage(msgspec.Struct, frozen=True):
@@ -138,6 +139,7 @@ async def recurring(ctx: Context, query: RecurringQuery) -> RecurringPage:
             in_words(one),
             tuple(job.state for job in reversed(recent[one.jid])),
             missed_of(one, ctx.now_ms),
+            next((_recent(row) for row in recent[one.jid] if row.created_ms), None),
         )
         for one in page.rows
     )
@@ -253,9 +255,10 @@ class Recurring(Body, frozen=True, kw_only=True):
 
 
 class PauseRecurring(Recurring, frozen=True, kw_only=True):
-    """Recurring jobs to pause, and why: lists show that."""
+    """Recurring jobs to pause for `seconds` (0: until they are resumed), and why: lists show that."""
 
     reason: str = ""
+    seconds: float = 0.0
 
 
 async def run(ctx: Context, body: Recurring) -> Done:
@@ -275,7 +278,9 @@ async def run(ctx: Context, body: Recurring) -> Done:
 
 async def pause(ctx: Context, body: PauseRecurring) -> Done:
     """Pause recurring jobs: they put no jobs until they are resumed, and what they miss is left out."""
-    return await _switch(ctx, body.jid, True, body.reason)
+    seconds = check_seconds("seconds", body.seconds)
+    until_ms = await ctx.console.now_ms() + round(seconds * 1000) if seconds else 0
+    return await _switch(ctx, body.jid, True, body.reason, until_ms)
 
 
 async def resume(ctx: Context, body: Recurring) -> Done:
@@ -283,8 +288,8 @@ async def resume(ctx: Context, body: Recurring) -> Done:
     return await _switch(ctx, body.jid, False)
 
 
-async def _switch(ctx: Context, jids: Sequence[str], on: bool, why: str = "") -> Done:
-    changed = [jid for jid in _some(jids) if await ctx.console.pause_recurring(jid, on, why)]
+async def _switch(ctx: Context, jids: Sequence[str], on: bool, why: str = "", until_ms: int = 0) -> Done:
+    changed = [jid for jid in _some(jids) if await ctx.console.pause_recurring(jid, on, why, until_ms)]
     verb, undone = ("paused", "resume") if on else ("resumed", "pause")
     undo = Repeal("recurring", undone, {"jid": changed}) if changed else None
     text = (
