@@ -336,6 +336,29 @@ def test_the_next_moments_of_a_calendar_are_listed_in_its_zone(client: Client, r
     assert shown.returncode == 0
     assert shown.stdout.count("03:30") == 3
     assert "30 3 * * * Europe/Berlin" in " ".join(run("recurring", "list").stdout.split())
+    edit = (
+        "recurring",
+        "edit",
+        "nightly",
+        "--cron",
+        "45 4 * * *",
+        "--missed",
+        "3",
+        "--overlap",
+        "queue",
+        "--jitter",
+        "30s",
+    )
+    assert run(*edit).stdout == "changed cron, missed, overlap, jitter of nightly\n"
+    changed = read("recurring", "show", "nightly")
+    assert (changed["calendar"]["cron"], changed["calendar"]["zone"]) == ("45 4 * * *", "Europe/Berlin")
+    assert (changed["calendar"]["missed"], changed["overlap"], changed["calendar"]["jitter"]) == (
+        "3",
+        "queue",
+        30,
+    )
+    assert "cron='45 4 * * *' zone='Europe/Berlin'" in read("audit")["lines"][0]["detail"]
+    assert run("recurring", "edit", "nightly", "--interval", "1h").returncode == 1
     wrong = run("recurring", "add", "shop.Nightly", "-q", "reports", "--cron", "1h")
     assert (wrong.returncode, "five fields" in wrong.stderr) == (2, True)
     assert run("recurring", "next", "unknown").returncode == 1

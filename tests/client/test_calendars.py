@@ -164,6 +164,47 @@ def test_a_function_job_follows_a_calendar(do):
     assert do(lambda: do.client.recurring[made.jid]).next == found.next
 
 
+def test_the_calendar_of_a_recurring_job_is_changed(do):
+    queue = do.client.queues["q"]
+    do(lambda: queue.recur("k", {}, cron="0 3 * * *", zone="Europe/Berlin", missed=5, jid="r"))
+    job = do(lambda: do.client.recurring["r"])
+    do(lambda: job.update(cron="30 4 * * *", jitter=60, overlap="skip"))
+    found = do(lambda: do.client.recurring["r"])
+    assert (found.cron, found.zone, found.missed, found.overlap, found.jitter) == (
+        *("30 4 * * *", "Europe/Berlin", "5", "skip", 60.0),
+    )
+    local = datetime.fromtimestamp(found.facts.calendar.nominal_ms / 1000, BERLIN)
+    assert (local.hour, local.minute) == (4, 30)
+    assert (job.facts.calendar.cron, job.next) == (found.cron, found.next)
+    do(lambda: job.set_zone("UTC"))
+    do(lambda: job.update(at=time(5), interval=timedelta(days=1)))
+    assert do(lambda: do.client.recurring["r"]).cron == "0 5 * * *"
+    do(lambda: job.set_cron("30 4 * * *"))
+    do(lambda: job.set_missed("all"))
+    found = do(lambda: do.client.recurring["r"])
+    assert (found.zone, found.missed, found.cron, job.missed) == ("UTC", "all", "30 4 * * *", "all")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"cron": "61 * * * *"}, "bad minute"),
+        ({"zone": "Mars"}, "no time zone"),
+        ({"jitter": 1e6}, "less than"),
+        ({"cron": "* * * * *", "interval": 5}, "interval cannot be given"),
+        ({"end": 5}, "end"),
+    ],
+)
+def test_a_change_that_does_not_fit_a_calendar_is_refused_before_anything_is_sent(
+    do, changes: dict[str, Any], words: str
+):
+    do(lambda: do.client.queues["q"].recur("k", {}, cron="0 3 * * *", jid="r"))
+    job = do(lambda: do.client.recurring["r"])
+    with pytest.raises(UsageError, match=words):
+        do(lambda: job.update(**changes))
+    assert do(lambda: do.client.recurring["r"]).facts == job.facts
+
+
 def test_a_recurring_job_of_a_unique_function_has_the_key_of_its_calls(do):
     job = do.client.job(queue="q", unique=True, debounce=5)(report)
     mine = do(lambda: job.put("tax"))

@@ -236,6 +236,44 @@ def test_the_life_of_a_job(verbs: Verbs, client: Client) -> None:
     assert client.jobs.get(jid)[0].state == "complete"  # type: ignore[union-attr]
 
 
+def test_recurring_jobs_follow_calendars(verbs: Verbs, client: Client) -> None:
+    calendar = {"cron": "0 3 * * *", "zone": "Europe/Berlin", "missed": 5, "overlap": "skip", "jitter": 30}
+    assert verbs("recur", queue="q", klass="K", jid="r", unique_key="a", **calendar) == "r"
+    [found] = verbs("recur_get", jids=["r"])
+    assert {name: found["calendar"][name] for name in calendar} == {**calendar, "missed": "5"}
+    assert (found["interval"], found["overlap"], found["unique_key"]) == (86_400, "skip", "a")
+    assert verbs("recur_update", jid="r", cron="30 4 * * *", zone="UTC") is True
+    assert verbs("recur_update", jid="r", missed="all", overlap="queue") is True
+    [found] = verbs("recur_get", jids=["r"])
+    assert {name: found["calendar"][name] for name in ("cron", "zone", "missed", "jitter")} == {
+        "cron": "30 4 * * *", "zone": "UTC", "missed": "all", "jitter": None,
+    }  # fmt: skip
+    until = client.store_time() + 60
+    assert verbs("recur_pause", jid="r", until=until) is True
+    assert verbs("recur_get", jids=["r"])[0]["paused_until"] == pytest.approx(until, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "words"),
+    [
+        ("recur", {}, "give the seconds between two jobs, or cron"),
+        ("recur", {"interval": 60, "zone": "UTC"}, "zone needs cron"),
+        ("recur", {"interval": 60, "cron": "* * * * *"}, "interval cannot be given with cron"),
+        ("recur", {"offset": 60, "cron": "* * * * *"}, "offset cannot be given with cron"),
+        ("recur", {"cron": "61 * * * *"}, "bad minute"),
+        ("recur_update", {"cron": "* * * * *"}, "give cron and zone"),
+        ("recur_update", {"jitter": 5}, "give cron and zone"),
+    ],
+)
+def test_a_calendar_that_does_not_fit_is_refused(
+    verbs: Verbs, verb: str, body: dict[str, Any], words: str
+) -> None:
+    required = {"queue": "q", "klass": "K"} if verb == "recur" else {}
+    response = verbs.post(verb, jid="r", **required, **body)
+    assert response.status_code == 400
+    assert words in response.text
+
+
 def test_a_result_is_kept_for_an_hour_unless_a_time_is_given(verbs: Verbs, client: Client) -> None:
     for keep, kept in ((None, True), (0, False), (60, True)):
         jid = verbs("put", queue="q", klass="K")

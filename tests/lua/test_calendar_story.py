@@ -263,10 +263,51 @@ def test_an_older_client_that_puts_an_interval_in_place_of_a_calendar_is_refused
 
 def test_a_calendar_has_no_interval_to_change(core, clock):
     core(recur(hourly(clock.now_ms, 9)))
-    with pytest.raises(WrongState, match="calendar"):
+    with pytest.raises(WrongState, match="follows a calendar, and has no interval: put it again"):
         core(RecurUpdate("r", interval_ms=5))
     assert core(RecurUpdate("r", priority=5))
     assert template(core).calendar is not None
+
+
+def changed(plan: Sequence[tuple[int, int]], **calendar: str) -> RecurUpdate:
+    return RecurUpdate(
+        "r", interval_ms=2 * HOUR, calendar=CalendarFacts("0 */2 * * *", **calendar), plan=plan
+    )
+
+
+@pytest.mark.parametrize("was", ["calendar", "interval", "paused"])
+def test_a_template_follows_another_calendar_from_now_on(core, door: Door, clock, was: str):
+    core(
+        Recur("q", "k", HOUR, jid="r", offset_ms=HOUR)
+        if was == "interval"
+        else recur(hourly(clock.now_ms, 9))
+    )
+    if was == "paused":
+        core(RecurPause("r"))
+    plan = [(clock.now_ms + number * HOUR, clock.now_ms + number * HOUR) for number in (-2, 2, 4)]
+    assert core(changed(plan, zone="Europe/Berlin", overlap="skip"))
+    found = template(core)
+    assert (found.interval_ms, found.next_ms, found.overlap) == (2 * HOUR, clock.now_ms + 2 * HOUR, "skip")
+    assert (found.calendar.cron, found.calendar.zone) == ("0 */2 * * *", "Europe/Berlin")
+    assert found.calendar.planned_ms == clock.now_ms + 4 * HOUR
+    core(RecurPause("r", on=False))
+    clock.advance(seconds=3600)
+    assert door.pop("w", "q", n=9) == []
+    clock.advance(seconds=3600)
+    assert [one.scheduled_for_ms for one in door.pop("w", "q", n=9)] == [clock.now_ms]
+
+
+def test_what_becomes_of_missed_moments_and_overlaps_changes_without_a_plan(core, clock):
+    core(recur(hourly(clock.now_ms, 9)))
+    core(RecurUpdate("r", missed="all", overlap="queue"))
+    found = template(core)
+    assert (found.calendar.missed, found.calendar.overlap, found.overlap) == ("all", "queue", "queue")
+    assert (found.next_ms, found.calendar.planned_ms) == (clock.now_ms + HOUR, clock.now_ms + 9 * HOUR)
+    core(Recur("q", "k", HOUR, jid="r"))
+    with pytest.raises(WrongState, match="has an interval, and follows no calendar"):
+        core(RecurUpdate("r", missed="all"))
+    core(RecurUpdate("r", overlap="skip"))
+    assert template(core).overlap == "skip"
 
 
 def test_a_deleted_template_leaves_no_plan(core, door: Door, clock):

@@ -72,6 +72,11 @@ def length(text: str) -> float:
     return seconds
 
 
+def length_or_none(text: str) -> float:
+    """Return the seconds of a length of time, which may be 0. Raises click.BadParameter."""
+    return 0.0 if text.strip() in ("0", "0s") else length(text)
+
+
 def day(text: str) -> int:
     """Return the first millisecond of a day of UTC: `2026-11-23`, `yesterday`, or 0 for `today`. Raises click.BadParameter."""
     text = text.strip().lower()

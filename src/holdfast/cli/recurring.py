@@ -17,6 +17,7 @@ from holdfast.cli.options import (
     end_of,
     given_options,
     length,
+    length_or_none,
     list_options,
     print_list,
     print_rest,
@@ -170,6 +171,18 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
     echo_text(cut_line(f"data {json.dumps(stored(found.data), ensure_ascii=False)}"))
 
 
+_missed_option = click.option(
+    "--missed",
+    metavar="WHICH",
+    help="Which moments of a cron expression that were missed get a job: once (the last one), skip, all, or how many [default: once].",
+)
+_overlap_option = click.option(
+    "--overlap",
+    type=click.Choice(["allow", "skip", "queue"]),
+    help="What happens while the last job has not ended: allow another one, skip it, or queue one behind it [default: allow].",
+)
+
+
 @examples(
     "holdfast recurring add reports.nightly --queue reports --every 1d --first 2h --jid nightly-report",
     "holdfast recurring add reports.nightly --queue reports --cron '0 3 * * *' --zone Europe/Berlin --jid nightly-report",
@@ -194,16 +207,8 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
 @click.option(
     "--zone", metavar="ZONE", help="Time zone of --cron and --at, such as Europe/Berlin [default: UTC]."
 )
-@click.option(
-    "--missed",
-    metavar="WHICH",
-    help="Which moments of --cron that were missed get a job: once (the last one), skip, all, or how many [default: once].",
-)
-@click.option(
-    "--overlap",
-    type=click.Choice(["allow", "skip", "queue"]),
-    help="What happens while the last job has not ended: allow another one, skip it, or queue one behind it [default: allow].",
-)
+@_missed_option
+@_overlap_option
 @click.option(
     "--jitter",
     type=length,
@@ -282,8 +287,8 @@ def _backlog(found: RecurringFacts) -> dict[str, object]:
     return {
         **facts,
         "overlap": found.overlap if own or found.overlap != "allow" else "",
-        "unique key": found.options.get("unique_key", ""),
-        "unique for": found.options.get("unique_for", ""),
+        "unique key": found.unique_key,
+        "unique for": found.unique_for,
         "without a job": counted(found.left_out, "occurrence") if found.left_out else "",
     }
 
@@ -420,11 +425,23 @@ def _one(console: Console, jid: str, change: Callable[[Console, str], Any]) -> A
 
 @examples(
     "holdfast recurring edit nightly-report --interval 1d --priority 5",
+    "holdfast recurring edit nightly-report --cron '30 3 * * *' --zone Europe/Berlin",
     """holdfast recurring edit nightly-report --data '{"format": "pdf"}' --tag slow --untag fast""",
 )
 @recurring.command()
 @JID
 @click.option("--interval", type=length, metavar="LENGTH", help="Time between two jobs, such as 10m.")
+@click.option(
+    "--cron",
+    metavar="EXPRESSION",
+    help="Cron expression that it follows from now on, or a name such as @daily.",
+)
+@_missed_option
+@_overlap_option
+@click.option("--zone", metavar="ZONE", help="Time zone of the expression, such as Europe/Berlin.")
+@click.option(
+    "--jitter", type=length_or_none, metavar="LENGTH", help="Time by which a job may be put later; 0s: none."
+)
 @click.option("--data", metavar="JSON", help="Data of its jobs.")
 @click.option("--queue", shell_complete=names_of("queues"), help="Queue of its jobs.")
 @click.option("--klass", help="Name of the code of its jobs.")
@@ -439,14 +456,16 @@ def edit(
 ) -> None:
     """Change a recurring job; jobs that were put are not changed.
 
-    A new interval counts from the last occurrence. Exit code 1 if it does not exist. JSON: as `show`.
+    A new interval counts from the last occurrence; a new expression or zone begins now. Exit code 1 if it does not exist. JSON: as `show`.
     """
     changes = {name: value for name, value in given.items() if value is not None}
     if "data" in changes:
         changes["data"] = _json(changes["data"])
+    if changes.get("missed", "").isdigit():
+        changes["missed"] = int(changes["missed"])
     if not changes and not tags and not untags:
         raise UsageError(
-            "nothing to change: give at least one of --interval, --data, --priority, --retries, --queue, --klass, --backlog, --tag, --untag"
+            "nothing to change: give at least one of --interval, --cron, --zone, --missed, --overlap, --jitter, --data, --priority, --retries, --queue, --klass, --backlog, --tag, --untag"
         )
     with place.console() as console:
         console.recurring_job(jid)

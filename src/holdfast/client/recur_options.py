@@ -69,8 +69,11 @@ class RecurMore(KeptOptions, CalendarOptions, total=False):
     cron: str | None
 
 
-class Changes(TypedDict, total=False):
-    """Options that `update` changes; what is left out stays. `interval` is in seconds."""
+class Changes(CalendarOptions, total=False):
+    """Options that `update` changes; what is left out stays. `interval` is in seconds. `cron` and the options of `CalendarOptions` are those of a
+    template that follows a calendar; one with an interval follows a calendar from then on if it gets a `cron`."""
+
+    cron: str
 
     priority: int
     retries: int
@@ -90,6 +93,10 @@ _OF_PUTS: Final = tuple(
     name for name, option in OPTIONS.items() if not option.recurring and name != "only_new"
 )
 _CHANGES: Final = tuple(Changes.__annotations__)
+OF_PLANS: Final = frozenset(("cron", "at", "zone", "jitter", "start", "end"))
+"""What the moments of a calendar depend on: a change of one needs a plan."""
+_SLACK: Final = 3600.0
+"""Seconds by which the clock of a client may be ahead: the store leaves out what is over."""
 
 
 def make_recur(
@@ -110,7 +117,7 @@ def make_recur(
         if option not in _OPTIONS:
             raise unknown_option("recur", option, _OPTIONS)
     jid = _jid(options.get("jid"))
-    calendar, plan, interval = _timing(jid, options, now or time())
+    calendar, plan, interval = timing(jid, options, now or time())
     values = checked_values(options)
     extra = extra_options(values, jid)
     return Recur(
@@ -133,7 +140,7 @@ def make_recur(
     )
 
 
-def _timing(
+def timing(
     jid: str, options: Mapping[str, Any], now: float
 ) -> tuple[CalendarFacts | None, Sequence[Moment], int]:
     """Return the calendar of a template and its first plan, if it follows one, and its interval in ms. Raises UsageError."""
@@ -195,15 +202,33 @@ def _overlap(value: object) -> str:
     raise UsageError(f"overlap: expected 'allow', 'skip' or 'queue', got {value!r:.80}")
 
 
-def make_update(settings: Settings, jid: str, changes: Mapping[str, object]) -> RecurUpdate:
-    """Return the command that changes a template. Raises UsageError naming the option that is wrong."""
+def make_update(
+    settings: Settings, jid: str, changes: Mapping[str, object], present: CalendarFacts | None = None
+) -> RecurUpdate:
+    """Return the command that changes a template, whose `present` calendar has what is left out. Raises UsageError naming the option that is wrong."""
     checked: dict[str, Any] = {}
     for change, value in changes.items():
         if change not in _CHANGES:
             raise unknown_option("update", change, _CHANGES)
-        field, check = _CHECKS[change]
-        checked[field] = check(value, settings)
+        if change not in OF_PLANS:
+            field, check = _CHECKS[change]
+            checked[field] = check(value, settings)
+    if not OF_PLANS.isdisjoint(changes):
+        calendar, checked["plan"], gap = timing(jid, _merged(present, changes), time() - _SLACK)
+        checked |= {"calendar": calendar, "interval_ms": gap, "missed": None, "overlap": None}
     return RecurUpdate(jid, **checked)
+
+
+def _merged(present: CalendarFacts | None, changes: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the options of a calendar with some changes."""
+    own: dict[str, object] = {}
+    if present is not None:
+        names = ("zone", "overlap") if changes.get("at") else ("cron", "zone", "overlap")
+        own = {name: getattr(present, name) for name in names}
+        own["missed"] = int(present.missed) if present.missed.isdigit() else present.missed
+        own["jitter"] = present.jitter_ms / 1000
+        own |= {name: getattr(present, f"{name}_ms") / 1000 or None for name in ("start", "end")}
+    return {**own, **{name: value for name, value in changes.items() if name in (*_CALENDAR, "interval")}}
 
 
 def _jid(given: object) -> str:
@@ -224,5 +249,7 @@ _CHECKS: Final[Mapping[str, tuple[str, Callable[[Any, Settings], object]]]] = {
     "backlog": ("backlog", lambda value, _: check_bounded("backlog", value, Backlog)),
     "queue": ("queue", lambda value, _: check_queue("queue", value)),
     "throttles": ("throttles", lambda value, _: OPTIONS["throttles"].check("throttles", value)),
+    "missed": ("missed", lambda value, _: _missed(value)),
+    "overlap": ("overlap", lambda value, _: _overlap(value)),
 }
 """For each option of `update`: the field of RecurUpdate, and the check of its value."""

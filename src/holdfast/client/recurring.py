@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Container, Mapping
 from datetime import datetime
 from random import sample
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Final, Generic, NoReturn, TypeVar, Unpack
 
 import msgspec
@@ -54,7 +54,7 @@ def _settable(
 ) -> tuple[SettableFact[T], CommandMethod[[T], bool]]:
     """Return an attribute of a template whose assignment changes the store, and its method `set_…`."""
 
-    def get(job: Any) -> T:
+    def get(job: "RecurringVerbs") -> T:
         return read(job)
 
     def change(job: Any, value: T) -> Command[bool]:
@@ -66,6 +66,10 @@ def _settable(
         f"Change `{name}` in the store and here. Raises UsageError, JobNotFound. Core: verbs/recur.lua."
     )
     return SettableFact(get, change), CommandMethod(change)
+
+
+def _calendar(job: "RecurringVerbs", name: str) -> str | None:
+    return None if job.facts.calendar is None else getattr(job.facts.calendar, name)
 
 
 def _data(job: "RecurringVerbs") -> object:
@@ -127,15 +131,29 @@ class RecurringVerbs(JidHandle):
         """When the next job is due, in epoch seconds; None if never. While it is paused: when it would have been due."""
         return self.facts.next_ms / 1000 if self.facts.next_ms else None
 
-    @property
-    def cron(self) -> str | None:
-        """The cron expression that it follows; None if it has an interval."""
-        return None if self.facts.calendar is None else self.facts.calendar.cron
-
-    @property
-    def zone(self) -> str | None:
-        """The time zone of its calendar; None if it has an interval."""
-        return None if self.facts.calendar is None else self.facts.calendar.zone
+    cron, set_cron = _settable(
+        "cron",
+        lambda job: _calendar(job, "cron"),
+        "The cron expression that it follows; None if it has an interval.",
+    )
+    zone, set_zone = _settable(
+        "zone",
+        lambda job: _calendar(job, "zone"),
+        "The time zone of its calendar; None if it has an interval.",
+    )
+    missed, set_missed = _settable(
+        "missed",
+        lambda job: _calendar(job, "missed"),
+        "Which moments of its calendar that were missed get a job; None if it has an interval.",
+    )
+    overlap, set_overlap = _settable(
+        "overlap", lambda job: job.facts.overlap, "What happens while its last job has not ended."
+    )
+    jitter, set_jitter = _settable(
+        "jitter",
+        lambda job: job.facts.calendar.jitter_ms / 1000 if job.facts.calendar else 0.0,
+        "Seconds by which a job of its calendar may be put later.",
+    )
 
     @property
     def left_out(self) -> int:
@@ -185,8 +203,8 @@ class RecurringVerbs(JidHandle):
     def update(self, **changes: Unpack[Changes]) -> Command[bool]:
         """Change the template in one step, in the store and here; jobs that were put before stay as they are.
 
-        A new `interval` counts from the last occurrence; another `queue` keeps the next one. Raises UsageError,
-        JobNotFound. Core: verbs/recur.lua.
+        A new `interval` counts from the last occurrence; another `queue` keeps the next one; a new calendar begins now. Raises UsageError,
+        JobNotFound, and WrongState for an interval of a calendar, or `missed` of an interval. Core: verbs/recur.lua.
         """
         return self._changed(changes)
 
@@ -201,13 +219,19 @@ class RecurringVerbs(JidHandle):
     requeue = move
 
     def _changed(self, changes: Mapping[str, Any]) -> Command[bool]:
-        update = make_update(self._client.settings, self.jid, changes)
+        update = make_update(self._client.settings, self.jid, changes, self.facts.calendar)
         return map_reply(update, lambda changed: self._apply(update, changed))
 
     def _apply(self, update: RecurUpdate, changed: bool) -> bool:
         """Change this object as the store was changed."""
         new = {name: value for name, value in msgspec.structs.asdict(update).items() if value is not None}
-        if "interval_ms" in new:
+        missed, plan = new.pop("missed", None), new.pop("plan", None)
+        if plan:
+            new["overlap"], now = new["calendar"].overlap, time() * 1000
+            new["next_ms"] = next((due for due, _ in plan if due >= now), plan[-1][0])
+        elif missed and self.facts.calendar:
+            new["calendar"] = msgspec.structs.replace(self.facts.calendar, missed=missed)
+        if "interval_ms" in new and not plan:
             new["next_ms"] = self.facts.next_ms + new["interval_ms"] - self.facts.interval_ms
         old, queue = self.facts.queue, new.get("queue", self.facts.queue)
         if "queue" in new or "throttles" in new:

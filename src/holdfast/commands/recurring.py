@@ -128,6 +128,8 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
     left_out: int = 0
     paused_until_ms: int = 0
     declared: DeclaredFacts | None = None
+    unique_key: str = ""
+    unique_for: str = ""
 
     def missed_by(self, now_ms: int) -> int:
         """Return how many turns it has missed: in its pause, or because no worker has asked its queue since they were due."""
@@ -143,6 +145,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
         jid, queue, klass, data = row[:4]
         interval, backlog, priority, retries, count, due = map(int, row[4:10])
         tags, throttles, stored, since, paused = row[10:15]
+        options = _options(stored)
         who, why, paused_since = row[15:18] if len(row) > 17 else ("", "", 0)
         more = _pairs(row[19]) if len(row) > 19 else {}
         return cls(
@@ -158,7 +161,7 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             next_ms=0 if due >= _NEVER else due,
             tags=texts(tags),
             throttles=texts(throttles),
-            options=_options(stored),
+            options=options,
             since_ms=int(since),
             paused=bool(paused),
             paused_by=text(who),
@@ -169,6 +172,8 @@ class RecurringFacts(msgspec.Struct, frozen=True, gc=False):
             left_out=int(more.get("left_out") or 0),
             paused_until_ms=int(more.get("until") or 0),
             declared=DeclaredFacts.from_pairs(row[20]) if len(row) > 20 else None,
+            unique_key=options.get("unique_key", ""),
+            unique_for=options.get("unique_for", ""),
         )
 
 
@@ -231,22 +236,21 @@ class Recur(CommandBase, frozen=True, gc=False):
             count, pairs = int(count) + 3, [*pairs, "module", by.module, "version", by.version, "by", by.by]
         if self.calendar is None:
             return [int(count) + 1, *pairs, "overlap", self.overlap or "allow"]
-        own = self.calendar
-        more: dict[str, Word] = {
-            "cron": own.cron,
-            "zone": own.zone,
-            "tz": own.tz,
-            "missed": own.missed,
-            "overlap": own.overlap,
-            "jitter": own.jitter_ms,
-            "start": own.start_ms,
-            "end": own.end_ms,
-            "plan": plan_text(self.plan),
-        }
-        return [int(count) + len(more), *pairs, *(word for pair in more.items() for word in pair)]
+        more = _calendar_words(self.calendar, self.plan)
+        return [int(count) + len(more) // 2, *pairs, *more]
 
     def read(self, reply: Reply) -> str:
         return text(reply)
+
+
+def _calendar_words(own: CalendarFacts, plan: Sequence[tuple[int, int]]) -> list[Word]:
+    """Return a calendar with its plan as (key, value) pairs."""
+    pairs: dict[str, Word] = {
+        **{name: getattr(own, name) for name in ("cron", "zone", "tz", "missed", "overlap")},
+        **{name: getattr(own, f"{name}_ms") for name in ("jitter", "start", "end")},
+        "plan": plan_text(plan),
+    }
+    return [word for pair in pairs.items() for word in pair]
 
 
 def plan_text(plan: Sequence[tuple[int, int]]) -> str:
@@ -330,7 +334,8 @@ class RecurUpdate(CommandBase, frozen=True, gc=False):
     """Change those attributes of a template that are not None. Jobs that were put stay unchanged. Returns True.
 
     A new interval counts from the last occurrence. `throttles` replaces the current ones. `vanished`: its module does not declare it any more.
-    Raises JobNotFound.
+    A `calendar` replaces the whole of it, and comes with its `plan`; `missed` and `overlap` change without one. Raises JobNotFound, and WrongState for
+    an interval of a calendar.
     Core: verbs/recur.lua.
     """
 
@@ -348,10 +353,18 @@ class RecurUpdate(CommandBase, frozen=True, gc=False):
     queue: OptionalName | None = None
     throttles: ThrottleNames | None = None
     vanished: bool | None = None
+    missed: str | None = None
+    overlap: str | None = None
+    calendar: CalendarFacts | None = None
+    plan: Sequence[tuple[int, int]] | None = None
 
     def _changed(self) -> list[str]:
         """The attributes that change, in words; data are left out."""
-        given = {name: getattr(self, name) for name in self.__struct_fields__[1:]}
+        given = {name: getattr(self, name) for name in self.__struct_fields__[1:-2]}
+        if self.calendar is not None:
+            given["interval_ms"] = None
+            names = ("cron", "zone", "missed", "overlap", "jitter_ms", "start_ms", "end_ms")
+            given |= {name: getattr(self.calendar, name) or None for name in names}
         return [
             name if name == "data" else f"{name}={value!r}"
             for name, value in given.items()
@@ -381,6 +394,11 @@ class RecurUpdate(CommandBase, frozen=True, gc=False):
             words += ("unthrottled", "")
             for name in self.throttles:
                 words += ("throttle", name)
+        if self.calendar is not None:
+            return words + _calendar_words(self.calendar, self.plan or ())
+        for key, value in (("missed", self.missed), ("overlap", self.overlap)):
+            if value is not None:
+                words += (key, value)
         return words
 
     def read(self, reply: Reply) -> bool:

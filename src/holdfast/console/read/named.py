@@ -10,7 +10,7 @@ import msgspec
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod, StepMethod
 from holdfast.client.plans import counts_of, found_jobs, in_slices
 from holdfast.client.put_options import make_put
-from holdfast.client.recur_options import Changes, make_recur, make_update
+from holdfast.client.recur_options import OF_PLANS, Changes, make_recur, make_update
 from holdfast.client.stacks import STACK_TIMEOUT_S, LiveStack, ask_worker
 from holdfast.client.topics.messages import body_of, epoch_ms, moment_of
 from holdfast.client.topics.topic import first, requeued, upto
@@ -138,10 +138,15 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
         """One recurring job. Raises HoldfastError if it is not known."""
         return recurring_job(ask, jid)
 
-    @CommandMethod
-    def update_recurring(self, jid: str, **changes: Unpack[Changes]) -> Command[bool]:
+    @PlanMethod
+    def update_recurring(self, ask: Planner, jid: str, **changes: Unpack[Changes]) -> Plan[bool]:
         """Change attributes of a recurring job, checked as `update` of its handle does. Raises UsageError, JobNotFound."""
-        return checked_edit(make_update(self._client.settings, check_name("jid", jid), changes))
+        present = None
+        if not OF_PLANS.isdisjoint(changes):
+            [found] = yield from ask(RecurGet((check_name("jid", jid),)))
+            present = None if found is None else found.calendar
+        update = make_update(self._client.settings, check_name("jid", jid), changes, present)
+        return (yield from ask(checked_edit(update)))
 
     @CommandMethod
     def tag_recurring(self, jid: str, *tags: str, remove: bool = False) -> Command[list[str]]:

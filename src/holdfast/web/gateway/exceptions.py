@@ -1,20 +1,24 @@
 """What the rules of `fields.py` do not make: fields of single verbs, names of their results, and the verbs that are left out."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from time import time
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 from msgspec import Meta, Raw
 
 from holdfast.bounds import Level, Name
 from holdfast.client.config import set_command, unset_command
+from holdfast.client.recur_options import timing
 from holdfast.commands import Command
 from holdfast.commands.dependencies import FollowUp
 from holdfast.commands.jobs import CancelBy
 from holdfast.commands.operations import MAX_CHANGED, SCANNED, Progress
 from holdfast.commands.options import ExtraOptions, PutWithOptions
 from holdfast.commands.outcomes import OWN_BACKOFF
+from holdfast.commands.recurring import Recur, RecurUpdate
 from holdfast.commands.views import SETS
+from holdfast.errors import UsageError
 from holdfast.settings import check_name
 from holdfast.web.gateway.fields import (
     JID,
@@ -22,6 +26,7 @@ from holdfast.web.gateway.fields import (
     FieldPart,
     GatewayField,
     Seconds,
+    Value,
     constant,
     flattened,
     list_of,
@@ -129,10 +134,69 @@ def _changes(request: Any) -> Sequence[tuple[str, str]]:
 _PUT: Final[Mapping[str, FieldPart]] = {
     "mode": FieldPart((GatewayField("mode", Literal["move", "only", "old"] | None, None),), _mode)
 }
+_CALENDAR: Final = ("cron", "zone", "missed", "jitter", "start", "end")
+_OF_CALENDAR: Final = (
+    GatewayField("cron", str | None, None),
+    GatewayField("zone", str | None, None),
+    GatewayField("jitter", Seconds | None, None),
+    GatewayField("start", Seconds | None, None),
+    GatewayField("end", Seconds | None, None),
+)
+_MISSED: Final = GatewayField("missed", Literal["once", "skip", "all"] | int | None, None)
+_OVERLAP: Final = GatewayField("overlap", Literal["allow", "skip", "queue"] | None, None)
+
+
+def _recur_maker(make: Value) -> Value:
+    """Return what makes the command of a `recur`; the plan of a calendar is computed here."""
+
+    def made(request: msgspec.Struct) -> object:
+        command = cast("Recur", make(request))
+        names = (*_CALENDAR, "overlap", "interval", "offset", "backlog")
+        options = {name: getattr(request, name) for name in names}
+        if options["interval"] is None and options["cron"] is None:
+            raise UsageError("interval: give the seconds between two jobs, or cron")
+        calendar, plan, interval_ms = timing(command.jid, options, time())
+        overlap = "" if calendar else command.overlap or ""
+        return msgspec.structs.replace(
+            command, calendar=calendar, plan=plan, interval_ms=interval_ms, overlap=overlap
+        )
+
+    return made
+
+
+def _recur_update_maker(make: Value) -> Value:
+    """Return what makes the command of a `recur_update`; a calendar is replaced as a whole."""
+
+    def made(request: msgspec.Struct) -> object:
+        command = cast("RecurUpdate", make(request))
+        options = {name: getattr(request, name) for name in (*_CALENDAR, "overlap", "interval")}
+        if all(options[one.name] is None for one in _OF_CALENDAR):
+            missed = None if command.missed is None else str(command.missed)
+            return msgspec.structs.replace(command, missed=missed)
+        if options["cron"] is None or options["zone"] is None:
+            raise UsageError("a calendar is replaced as a whole: give cron and zone, and what else it has")
+        calendar, plan, interval_ms = timing(command.jid, options, time())
+        return msgspec.structs.replace(
+            command, calendar=calendar, plan=plan, interval_ms=interval_ms, missed=None, overlap=None
+        )
+
+    return made
+
+
 _RECURRING: Final[Mapping[str, FieldPart]] = {
+    "interval_ms": constant(1)._replace(fields=(GatewayField("interval", Seconds | None, None),)),
+    "overlap": same(_OVERLAP),
     "jid": JID,
-    "options": flattened(ExtraOptions, {"depends": constant(()), "trace": constant("")}),
-    "calendar": constant(None),
+    "options": flattened(
+        ExtraOptions,
+        {
+            "depends": constant(()),
+            "trace": constant(""),
+            "on_conflict": constant(""),
+            "debounce_max_ms": constant(0),
+        },
+    ),
+    "calendar": constant(None)._replace(fields=(*_OF_CALENDAR, _MISSED)),
     "plan": constant(()),
     "declared": constant(None),
 }
@@ -156,7 +220,13 @@ SPECIAL: Final[Mapping[str, Mapping[str, FieldPart]]] = {
     "priorities_set": {"rules": FieldPart((GatewayField("rules", list[Raw]),), _rules)},
     "put": _PUT,
     "recur": _RECURRING,
-    "recur_update": {"vanished": constant(None)},
+    "recur_update": {
+        "vanished": constant(None),
+        "missed": same(_MISSED),
+        "overlap": same(_OVERLAP),
+        "calendar": constant(None)._replace(fields=_OF_CALENDAR),
+        "plan": constant(None),
+    },
     "retry": {
         "delay_ms": FieldPart((GatewayField("delay", Seconds | None, 0.0),), _own_backoff),
         "lines": constant(()),
@@ -177,6 +247,11 @@ MADE: Final[Mapping[str, Any]] = {
     "config_unset": _unset_setting,
 }
 """How the command of a verb is made, where its class alone does not check everything."""
+MAKERS: Final[Mapping[str, Any]] = {
+    "recur": _recur_maker,
+    "recur_update": _recur_update_maker,
+}
+"""What makes the command of a verb, of what makes it by the rules."""
 MORE_FIELDS: Final[Mapping[str, tuple[GatewayField, ...]]] = {
     verb: (GatewayField("wait", Annotated[float, Meta(ge=0, le=20)], 0.0),)
     for verb in ("pop", "complete_pop", "await")

@@ -146,6 +146,8 @@ def _verb(name: str, command: type[msgspec.Struct]) -> Verb:
     make = exceptions.MADE.get(name) or builder(kind, parts)
     if name == "put":
         make = _put_maker(make)
+    if name in exceptions.MAKERS:
+        make = exceptions.MAKERS[name](make)
     return Verb(
         name,
         kind,

@@ -63,6 +63,21 @@ local function read(args)
   return t
 end
 
+-- What a change of a calendar has to bring: `plan` with all that its moments depend on, or only what they do not.
+local function check_calendar(found)
+  local calendar = found.calendar
+  if not calendar then return end
+  if calendar.plan then
+    found.moments = plan.read(calendar.plan) or bad("plan is pairs of ms")
+    if not found.moments[1] then bad("the calendar has no moment to come") end
+    if not calendar.cron then bad("a plan comes with its cron expression") end
+  else
+    for name in pairs(calendar) do
+      if name ~= "missed" then bad("a change of " .. name .. " needs a plan") end
+    end
+  end
+end
+
 -- (key, value) pairs from args[4] on; `throttle` may come again and again, and
 -- `unthrottled` stands for none.
 local function changes(args)
@@ -73,12 +88,18 @@ local function changes(args)
       throttles[#throttles + 1], throttles[#throttles + 2] = key, args[i + 1]
     elseif key == "unthrottled" then
       found.throttles = {}
+    elseif key == "overlap" then
+      found.overlap = OVERLAPS[args[i + 1]] and args[i + 1] or bad("overlap is allow, skip or queue")
+    elseif put_options.CALENDAR[key] then
+      found.calendar = found.calendar or {}
+      found.calendar[key] = checks.text(args, i + 1, key, put_options.CALENDAR[key])
     elseif READERS[key] then
       found[key] = READERS[key](args, i + 1)
     else
       bad("unknown key " .. tostring(key))
     end
   end
+  check_calendar(found)
   if throttles[1] then found.throttles = put_options.one(throttles, 1, #throttles / 2).throttles end
   return found
 end

@@ -17,7 +17,7 @@ local LEAST = { expires = 1, limit = 1, keep = 0, debounce_max = 1 } -- ms
 
 local LONGEST_TRACE = 1024 -- bytes
 -- Of a recurring job: its calendar, and the most bytes of each. `recurrence` has what they mean.
-local CALENDAR = {
+M.CALENDAR = {
   cron = 200, zone = 100, tz = 100, missed = 20, overlap = 20, jitter = 20, start = 20, ["end"] = 20, plan = 65536,
 }
 local IS_MS = { jitter = true, start = true, ["end"] = true }
@@ -61,7 +61,7 @@ end
 
 -- An option of a calendar as it is kept. What it means is checked by those who plan, but nothing odd is kept.
 local function of_calendar(args, i, option)
-  local given = checks.text(args, i + 1, option, CALENDAR[option])
+  local given = checks.text(args, i + 1, option, M.CALENDAR[option])
   if IS_MS[option] then return format("%.0f", checks.number(args, i + 1, option, 0, bounds.CENTURY)) end
   if IS_WORD[option] and not text.is_clean(given) then checks.bad(option .. " is text without control characters") end
   if option == "missed" and not MISSED[given] then
@@ -102,7 +102,7 @@ local function read(args, first, count)
       opts.throttles = opts.throttles or {}
     elseif option == "backoff" then
       opts.backoff = M.backoff(args[i + 1])
-    elseif CALENDAR[option] then
+    elseif M.CALENDAR[option] then
       opts.calendar = opts.calendar or {}
       opts.calendar[option] = of_calendar(args, i, option)
     elseif DECLARED[option] then

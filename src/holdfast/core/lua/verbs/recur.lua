@@ -80,25 +80,48 @@ function M.run(ctx, jid, t, offset, keeps)
   return jid
 end
 
+-- The calendar of a template as it is with a change; `moments`, if they change, are its plan. Returns when it is next.
+local function change_calendar(ctx, jid, t, change, moments, when)
+  local calendar = {}
+  for _, name in ipairs(recurrence.OF_CALENDAR) do
+    calendar[name] = change[name] or t.calendar and t.calendar[name]
+  end
+  calendar.overlap, t.calendar = t.overlap, calendar
+  recurrence.write_calendar(ctx, jid, calendar)
+  if not moments then return when end
+  local first, nominal = plan.set(ctx, jid, moments, ctx.now)
+  recurrence.set_nominal(ctx, jid, nominal)
+  return first
+end
+
 -- Changes what `changes` names; jobs that were put stay as they are. A new interval
--- counts from the last occurrence.
+-- counts from the last occurrence; with a new `calendar` come its `moments`.
 function M.update(ctx, jid, changes)
-  local t = found(ctx, jid)
+  local t, calendar, moments = found(ctx, jid), changes.calendar, changes.moments
+  if t.calendar and changes.interval and not moments then
+    refuse.call("WRONG_STATE", jid .. " follows a calendar, and has no interval: put it again to give it one")
+  end
+  if calendar and not t.calendar and not moments then
+    refuse.call("WRONG_STATE", jid .. " has an interval, and follows no calendar")
+  end
   if changes.vanished == 1 then declaration.vanish(ctx, jid) end
   changes.vanished = nil
   if not next(changes) then return 1 end
-  if t.calendar and changes.interval then
-    refuse.call("WRONG_STATE", jid .. " follows a calendar, and has no interval")
-  end
   local old, when = t.queue, recurrence.next(ctx, jid, t)
   if changes.queue then queues.know(ctx, keys.of_queue(ctx, changes.queue)) end -- it may have been forgotten
-  if changes.interval then when = when + changes.interval - t.interval end
+  if changes.interval and not moments then when = when + changes.interval - t.interval end
   local moved = changes.queue and changes.queue ~= old
   if moved then recurrence.leave(ctx, jid, t) end
+  local follows = t.calendar
   for name, value in pairs(changes) do t[name] = value end
-  t.throttles = others(t.throttles, old, t.queue)
+  t.calendar, t.throttles = follows, others(t.throttles, old, t.queue)
   recurrence.write(ctx, jid, t)
-  if moved or changes.interval then recurrence.place(ctx, jid, t, when) end
+  if calendar or changes.overlap and follows then
+    when = change_calendar(ctx, jid, t, calendar or {}, moments, when)
+  elseif changes.overlap then
+    recurrence.write_overlap(ctx, jid, t.overlap)
+  end
+  if moved or changes.interval or moments then recurrence.place(ctx, jid, t, when) end
   return 1
 end
 
