@@ -254,7 +254,7 @@ def test_a_worker_that_was_killed_is_silent_and_its_jobs_run_elsewhere_when_its_
     confirm(page, "Time out 1 job?")
     toast(page, "timed out.")
     with worker(client, tmp_path, "right"):
-        expect(page.locator("main")).to_contain_text("Isn’t doing anything")
+        expect(page.locator("main")).to_contain_text("Idle")
         until(lambda: client.jobs[jid].worker_name != name, "another worker has it")  # type: ignore[union-attr]
 
 

@@ -116,7 +116,7 @@ def test_a_worker_has_its_slots_its_order_of_queues_and_its_failures(web: TestCl
 @pytest.mark.full
 def test_a_worker_without_jobs_is_not_doing_anything(web: TestClient, client: Client) -> None:
     seen(client, "w", "q")
-    assert "Isn’t doing anything" in web.get("/workers/w").text
+    assert "Idle" in web.get("/workers/w").text
 
 
 @pytest.mark.full

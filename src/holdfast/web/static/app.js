@@ -9,7 +9,7 @@ const root = document.documentElement;
 const app = {
   numbers: {}, // the latest counters, by key
   version: Number(page.version), // of the changes that the page shows
-  heard: 0, // when the server was last heard of
+  heard: 0, // when the last message of the server came
   ticked: Infinity, // when times were last written
   timers: new WeakMap(), // of regions that will load again
   offset: Number(page.now) ? Number(page.now) - Date.now() : 0, // what this clock is behind that of the store
@@ -30,7 +30,7 @@ const choices = {
     try {
       return JSON.parse(this.get(name, "[]"));
     } catch {
-      return []; // somebody wrote something else there
+      return []; // the stored text is not a list
     }
   },
   set(name, value) {
@@ -115,7 +115,7 @@ function tickTimes() {
   showState();
 }
 
-/** The end of a pause or a lease, or that a worker is silent, is no event of the store: what shows it loads again at its time. */
+/** The store publishes no event when a pause or a lease ends or a worker falls silent, so regions that show it load again at that time. */
 function refreshAround(time) {
   const region = time.closest("[data-keys]");
   if (region) for (const one of regionsOf(JSON.parse(region.dataset.keys))) refresh(one, 500);
@@ -177,7 +177,7 @@ function setState(state) {
   showState();
 }
 
-/** Show what is true now: whatever was reported meanwhile is lost, and an error may be over. */
+/** Load the regions again: reports of the meantime were missed, and an error may be over. */
 const recover = () => ($("[data-again]") ? location.reload() : refreshAll());
 
 /** Load what changed between the making of this page and the first event. */
@@ -278,7 +278,7 @@ function refreshAll(wait) {
   for (const region of $$("[data-keys]")) refresh(region, wait);
 }
 
-/** Whether somebody points at a row of a list, is in one by the keyboard, or has selected some: then its rows do not move. */
+/** Whether a row of the list is hovered, focused or selected: then the rows must not move. */
 const isInUse = (region) =>
   !region.dataset.show && $$("[data-rows] tbody, .news", region).some((part) => part.matches(":hover") || $(":checked, :focus-visible", part));
 
@@ -309,7 +309,7 @@ function showNews(region, added) {
   const shown = $(".news", region);
   if (!added) shown?.remove();
   else if (!shown) $(".tw", region).before(element("button", { type: "button", class: "news", "data-do": "show" }, text));
-  else if (shown.textContent !== text) shown.textContent = text; // the same button, which somebody may be about to press
+  else if (shown.textContent !== text) shown.textContent = text; // keep the button, which the user may be about to press
 }
 
 function releaseRows() {
@@ -330,14 +330,14 @@ document.addEventListener("htmx:after:request", (event) => {
   const { ctx } = event.detail;
   const region = ctx.sourceElement;
   if (!region?.dataset?.keys) return;
-  if (ctx.response.status >= 400) event.preventDefault(); // what is shown is better than nothing
+  if (ctx.response.status >= 400) event.preventDefault(); // keep the present content instead of an error page
   else if (isInUse(region)) {
     event.preventDefault();
     updateInPlace(region, ctx.text);
   }
 });
 
-// What somebody has folded or unfolded, a menu too, stays as it is when its region loads again.
+// Folds and menus stay open or closed, as the user has set them, when their region loads again.
 htmx.registerExtension("keep-open", {
   htmx_before_morph_attr: (changing, { attrName }) => !(attrName === "open" && changing.matches("details, dialog")),
 });
@@ -591,7 +591,7 @@ function toggleFold(name) {
   showFolds();
 }
 
-// What helps to find things is a module of its own, which is loaded when somebody begins to type.
+// The finder is a module of its own, which is loaded when the user begins to type.
 
 const home = (path) => page.home.replace(/\/$/, "") + path;
 const tools = { $, $$, page, app, choices, element, icon, home, clock, formatNumber, formatDuration, openDialog, toast: (text) => toast(text), showViews: () => showViews() };
@@ -599,7 +599,7 @@ const finder = () => (app.finder ??= import(page.finder).then((module) => module
 
 async function openPalette() {
   $("#palette input").value = "";
-  openDialog($("#palette")); // at once, so that what is typed meanwhile goes there
+  openDialog($("#palette")); // at once, so that it gets the next keys
   (await finder()).showPalette();
 }
 

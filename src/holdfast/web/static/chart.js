@@ -21,7 +21,7 @@ export function start({ element, clock, formatNumber, formatDuration }) {
       this.plot = null;
     }
 
-    /** Show new values in the same drawing, so that nothing flashes and what somebody selects stays. */
+    /** Show new values in the same drawing, so that nothing flashes and a selection stays. */
     attributeChangedCallback() {
       if (!this.isConnected) return;
       const before = this.plot && this.data.series.length;

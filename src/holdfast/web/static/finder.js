@@ -1,4 +1,4 @@
-// What helps to find things: the palette, suggestions for filters, saved views. app.js loads it once somebody begins to type.
+// The finder: the palette, suggestions for filters, saved views. app.js loads it when the user begins to type.
 
 const MOST = 10;
 const isJid = (text) => /^[0-9a-f]{8,32}$/i.test(text);

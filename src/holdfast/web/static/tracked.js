@@ -1,4 +1,4 @@
-// The page of tracked jobs: notifications of the browser when one changes its state, once somebody has asked for them.
+// The page of tracked jobs: notifications of the browser when one changes its state, once the user has enabled them.
 
 const MOST = 5; // notifications at once
 const PAUSE = 2000; // between two looks

@@ -1,4 +1,4 @@
--- order: who is next. The other form, for roots whose callers bring the time, is
+-- order: the order of ready jobs. The other form, for roots whose callers pass the time, is
 -- `order_reqless`; nouns use the one that `ctx` holds and never ask which.
 --
 -- score = sequence - priority * 2^40, member = jid. Doubles are exact to

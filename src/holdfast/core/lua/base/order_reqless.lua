@@ -1,5 +1,5 @@
--- order_reqless: who is next where the caller brings the time: by priority, then by
--- the time a job became ready, then by who was made ready first.
+-- order_reqless: the order of ready jobs where the caller passes the time: by priority, then by
+-- the time a job became ready, then by the order in which jobs were made ready.
 --
 -- Score 0; the member begins with 22 bytes whose byte order is the order: 8 of
 -- priority, 8 of eligibility time, 6 of sequence. The jid follows.

@@ -183,7 +183,7 @@ function M.names(args, first, what, most)
   return last
 end
 
--- args[i] is the value that was seen by whoever changes it, missing where any will do; `now` is the one that it has. A
+-- args[i] is the value that the caller has seen and wants to change, missing for any value; `now` is the one that it has. A
 -- call that is repeated finds the value that it wrote: `wanted`, if it is given.
 function M.seen(args, i, what, now, wanted)
   local seen = args[i]

@@ -1,4 +1,4 @@
--- ids: words that are no plain names and numbers.
+-- ids: checks of arguments that are neither plain names nor numbers.
 local bounds = require("base.bounds")
 local text = require("base.text")
 local checks = require("doors.checks")

@@ -1,4 +1,4 @@
--- native_admin: the native door's rows for those who look after an installation.
+-- native_admin: the native door's rows for administrators of an installation.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local checks = require("doors.checks")

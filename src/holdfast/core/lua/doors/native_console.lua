@@ -1,4 +1,4 @@
--- native_console: the native door's rows for operators who look for jobs and change many of them.
+-- native_console: the native door's rows for operators: searches, and changes of many jobs.
 --
 -- A row is verb, flags, arguments in words, and what turns words into a call.
 local bounds = require("base.bounds")

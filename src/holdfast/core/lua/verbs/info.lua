@@ -1,4 +1,4 @@
--- info: who the core is, what the root holds, and what the caller may not do.
+-- info: the version of the core, the facts of the root, and the commands that the caller may not run.
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local root = require("base.root")

@@ -26,7 +26,7 @@ local function apply_options(ctx, queue, jid, r, opts)
   if opts.depends then links.replace(ctx, jid, r, opts.depends) end
 end
 
--- The rest of what changes; "" is as before.
+-- The other changes; "" leaves a value unchanged.
 local function write(r, change)
   if change.klass ~= "" then r.klass = change.klass end
   r.retries, r.priority = tonumber(change.retries) or r.retries, tonumber(change.priority) or r.priority

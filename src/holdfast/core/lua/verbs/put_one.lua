@@ -28,14 +28,14 @@ M.MOVES = { move = true, old = true } -- modes in which a job that exists begins
 local MOVES = M.MOVES
 
 -- How many losses a job may have that brings its own retries, false for those that pay with a
--- retry; nil: as before.
+-- retry; nil: unchanged.
 local function losses_of(target)
   if target.losses or not target.retries then return target.losses end
   return false
 end
 
--- Gives the job its options. `opts` (nil: none) has tags (nil: none if this is a put; as before,
--- but given anew, if `target.alone`), throttles (nil: none), depends (nil or empty: as before), and
+-- Gives the job its options. `opts` (nil: none) has tags (nil: none if this is a put; the present
+-- ones, added again, if `target.alone`), throttles (nil: none), depends (nil or empty: unchanged), and
 -- what `options` keeps; `follows` (nil: none) is a job for whose end, of whatever kind, it waits.
 local function apply_options(ctx, target, jid, r, opts)
   if opts then r.fields = {} end

@@ -1,5 +1,5 @@
 -- surroundings: what a job that is not over stands in: its queue, its throttles, its
--- place, and who works there.
+-- place, and the workers of its queue.
 local definition = require("nouns.throttle.throttle_definition")
 local patterns = require("nouns.queue.patterns")
 local pauses = require("nouns.queue.pause")

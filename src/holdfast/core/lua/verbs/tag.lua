@@ -1,4 +1,4 @@
--- tag: a job gets labels or loses them; which there are, and who has one.
+-- tag: adds tags to a job or removes them; lists all tags, and the jobs that have one.
 local refuse = require("base.refuse")
 local job = require("nouns.job.job")
 local tag = require("nouns.job.tag")

@@ -1,4 +1,4 @@
--- track: people watch a job. The mark outlives the job.
+-- track: marks a job as tracked, so that its events are published. The mark outlives the job.
 local record = require("base.record")
 local refuse = require("base.refuse")
 local root = require("base.root")

@@ -24,7 +24,7 @@ M["config.unset"] = function(ctx, args)
   configure.unset(ctx, arguments.text(args, 3, 'config.unset(): Arg "option" missing'))
 end
 
--- `seconds` of 0: for as long as before.
+-- `seconds` of 0: the end stays unchanged.
 local function set(ctx, id, args, seconds)
   local maximum = arguments.text(args, 4, "Throttle(): no maximum provided")
   arguments.number(args, 4, "Throttle(): the maximum is not a number")

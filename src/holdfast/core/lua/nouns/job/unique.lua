@@ -31,7 +31,7 @@ local function parsed(kept)
   return sub(kept, 1, at - 1), tonumber(sub(kept, at + 1)) or M.START
 end
 
--- The holder of a key, and until when it has it; nil if nobody has it.
+-- The holder of a key, and until when it has it; nil if the key is free.
 local function holder_of(ctx, key)
   local kept = call("HGET", ctx.keys.unique, key)
   if kept then return parsed(kept) end
@@ -96,7 +96,7 @@ local function take_many(ctx, args, first, last, width, hold)
   return false
 end
 
--- Jobs, of `width` words each, take their keys, which are their sixth words, if nobody has any of them. Returns whether
+-- Jobs, of `width` words each, take their keys, which are their sixth words, if all of them are free. Returns whether
 -- that was so.
 function M.take_free(ctx, args, first, last, width, hold)
   if last - first >= width then return take_many(ctx, args, first, last, width, hold) end

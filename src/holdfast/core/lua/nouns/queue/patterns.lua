@@ -15,7 +15,7 @@ local function are_texts(list)
   return true
 end
 
--- How many patterns a JSON list has; nil if the text is no such list.
+-- How many patterns a JSON list has; nil for any other text.
 function M.size(text)
   local ok, list = pcall(decode, text)
   if ok and find(text, "^%s*%[") and are_texts(list) then return #list end

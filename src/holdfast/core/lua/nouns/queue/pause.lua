@@ -1,4 +1,4 @@
--- pause: that a queue hands out nothing for a while; who wanted it, why, and until when.
+-- pause: the pause of a queue, in which no job is popped: by whom, why, and until when.
 --
 -- Whether it is paused is a bit of the control record. The rest is for people, and only
 -- a pop that finds the bit up reads when the pause ends by itself.

@@ -53,7 +53,7 @@ function M.all(ctx, defaults)
   return pairs_
 end
 
--- Copies a value to where the hot path looks. A text that is no number counts
+-- Copies a value to where the hot path reads it. A text that is not a number counts
 -- as not set.
 local function spread(ctx, key, value)
   local place = IN_ROOT[key]

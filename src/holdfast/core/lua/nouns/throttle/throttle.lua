@@ -141,7 +141,7 @@ function M.continue(ctx) return waiting.continue(ctx) end
 -- An empty queue is forgotten, and its limit with it.
 function M.forget(ctx, queue) return waiting.forget(ctx, queue) end
 
--- The sets of who holds a slot and of who waits for one.
+-- The sets of the jobs that hold a slot and of those that wait for one.
 function M.sets(ctx, id)
   local queue = slots.queue_of(ctx, id)
   return queue and queue.leases or ctx.keys.holders .. id, ctx.keys.pending .. id

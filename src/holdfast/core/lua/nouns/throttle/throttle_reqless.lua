@@ -96,7 +96,7 @@ function M.release(ctx, queue, jid, r)
   for i = 1, #ids do M.release_one(ctx, ids[i], jid) end
 end
 
--- A new maximum as text, for `span` ms (0: as long as before).
+-- A new maximum as text, for `span` ms (0: its end stays unchanged).
 function M.set(ctx, id, maximum, span)
   local key = ctx.keys.throttle .. id
   call("HSET", key, "id", id, "maximum", maximum)
@@ -104,7 +104,7 @@ function M.set(ctx, id, maximum, span)
   M.offer(ctx, id)
 end
 
--- No definition, no limit; who holds a slot keeps it.
+-- Deletes the limit; jobs that hold a slot keep it.
 function M.delete(ctx, id)
   call("UNLINK", ctx.keys.throttle .. id)
   M.offer(ctx, id)
@@ -113,7 +113,7 @@ end
 -- An empty queue is forgotten; its limit is not the queue's.
 function M.forget() end
 
--- The sets of who holds a slot and of who waits for one.
+-- The sets of the jobs that hold a slot and of those that wait for one.
 function M.sets(ctx, id) return ctx.keys.holders .. id, ctx.keys.pending .. id end
 
 -- Lets pending jobs go, as many as there are slots.

@@ -146,7 +146,7 @@ function M.continue(ctx)
   if id then keep_up(ctx, id) end
 end
 
--- A new maximum (0: none, nil: as before), for `span` ms (0: as long as before). A higher
+-- A new maximum (0: none, nil: unchanged), for `span` ms (0: its end stays unchanged). A higher
 -- one lets pending jobs go.
 function M.set(ctx, id, maximum, span)
   local was, queue = definition.read(ctx, id), slots.queue_of(ctx, id)
