@@ -83,7 +83,9 @@ function M.groups(args, first, width, most)
   most = most or batch.LIMIT
   local last = #args
   local groups = (last - first + 1) / width
-  if groups % 1 ~= 0 or groups < 0 then M.bad("expected groups of " .. width .. " arguments, got " .. last - first + 1 .. " arguments") end
+  if groups % 1 ~= 0 or groups < 0 then
+    M.bad("expected groups of " .. width .. " arguments, got " .. last - first + 1 .. " arguments")
+  end
   if groups > most then refuse.call("TOO_MANY", "at most " .. most .. " in one call") end
   return last
 end
@@ -134,7 +136,8 @@ function M.queues(args, first, last)
     M.word(args, i, "queue")
     local mode = whole[args[i + 1]] or number_of(args[i + 1])
     if not mode or mode < 0 or mode > HIGHEST_MODE then
-      M.expected("mode", "0 (will not wait), 1 (will wait), 2 (woken) or 3 (found), and 4 more for each level", args[i + 1])
+      local modes = "0 (will not wait), 1 (will wait), 2 (woken) or 3 (found), and 4 more for each level"
+      M.expected("mode", modes, args[i + 1])
     end
   end
   return last
@@ -183,7 +186,7 @@ function M.names(args, first, what, most)
   return last
 end
 
--- args[i] is the value that the caller has seen and wants to change, missing for any value; `now` is the one that it has. A
+-- args[i] is the value that the caller has seen and wants to change, missing for any value; `now` is the present one. A
 -- call that is repeated finds the value that it wrote: `wanted`, if it is given.
 function M.seen(args, i, what, now, wanted)
   local seen = args[i]

@@ -94,7 +94,9 @@ local MODES = {
 return {
   { "scan", READS, "set name after_score after_member count wants", function(ctx, args)
     local set = args[1]
-    if not set or NO_JOBS[set] or not list.is_known(set) then checks.expected("set", "the name of a set of jobs", set) end
+    if not set or NO_JOBS[set] or not list.is_known(set) then
+      checks.expected("set", "the name of a set of jobs", set)
+    end
     local owner = NAMELESS[set] and "" or name(args, 2, "name")
     local score, member = ids.place(args, 3)
     if set == "completed" and score ~= "" then checks.time(args, 3, "place") end

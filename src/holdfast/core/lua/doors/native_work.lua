@@ -137,7 +137,8 @@ return {
   end },
   { "release", DRAINS, "line number how cause group (worker jid token)...", requests.row(function(ctx, args)
     local how, cause = args[3], text(args, 4, "cause", checks.SHORT)
-    local release_one = release.HOW[how] or checks.expected("how", "preempted, crashed, lost, timed-out or unknown", how)
+    local release_one = release.HOW[how]
+      or checks.expected("how", "preempted, crashed, lost, timed-out or unknown", how)
     local group = (how == "unknown" and name or optional)(args, 5, "group")
     return release.run(ctx, release_one, cause, group, args, 6, groups(args, 6, release.WIDTH, MOST_HEAVY))
   end) },

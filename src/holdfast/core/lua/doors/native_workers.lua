@@ -42,7 +42,8 @@ return {
     return workers.list(ctx, seen, last, number(args, 3, "count", 0, MOST_ROWS))
   end },
   { "worker_jobs", READS, "worker cursor count", function(ctx, args)
-    local place = args[2] and worker_jobs.place(args[2]) or checks.expected("cursor", "the cursor that the previous page returned", args[2])
+    local place = args[2] and worker_jobs.place(args[2])
+      or checks.expected("cursor", "the cursor that the previous page returned", args[2])
     return worker_jobs.run(ctx, optional(args, 1, "worker"), place, number(args, 3, "count", 1, worker_jobs.MOST))
   end },
   { "worker_quiet", DRAINS, "worker on", function(ctx, args)
