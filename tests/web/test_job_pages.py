@@ -169,6 +169,7 @@ def test_an_export_has_all_matching_jobs_as_csv_and_as_lines_of_json(web: TestCl
     assert json.loads(rows[0]["data"])["n"] == 0
     lines = web.get("/api/v1/jobs", params={"q": "queue:mail", "export": "jsonl"}).text.splitlines()
     assert (len(lines), json.loads(lines[0])["queue"]) == (301, "mail")
+    assert list(rows[0]) == list(json.loads(lines[0]))
     assert web.get("/jobs", params={"export": "csv", "q": "stat:x"}).status_code == 400
 
 

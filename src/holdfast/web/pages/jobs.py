@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from holdfast.commands.job_rows import JobRow
 from holdfast.console.filters import Filter, parse, term
-from holdfast.console.plain import plain
+from holdfast.console.plain import name_in_json, plain
 from holdfast.console.search.search import SearchPage
 from holdfast.errors import FilterError, HoldfastError
 from holdfast.logs import logger
@@ -173,10 +173,7 @@ def _is_choice(query: Filter) -> bool:
 
 # Export.
 
-_CSV: Final = (
-    "jid", "klass", "queue", "state", "priority", "retries", "remaining", "attempts", "losses", "created", "queued", "popped",
-    "ended", "due", "worker", "tracked", "tags", "group", "message", "failed", "data",
-)  # fmt: skip
+_CSV: Final = tuple(name for name in map(name_in_json, JobRow.__struct_fields__) if name)
 _AT_ONCE: Final = 250
 _KINDS: Final = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
 
