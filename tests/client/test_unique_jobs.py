@@ -83,6 +83,35 @@ def test_what_becomes_of_a_conflict_is_an_option_of_many_puts_too(do):
         do(lambda: queue.put_many([("k", {})], on_conflict="raise"))
 
 
+def test_the_handle_of_a_put_in_a_batch_is_of_the_job_that_stands(client) -> None:
+    job = client.job(queue="q", unique=True)(bill)
+    standing = job.put(1)
+    with client.batch() as batch:
+        kept, new, same = job.put(1), job.put(2), job.put(2)
+        named = job.options(jid="mine").put(1)
+        refused = job.options(on_conflict="raise").put(1)
+        assert [one.is_new for one in (kept, new, same, named)] == [None] * 4
+        batch.send()
+        assert isinstance(batch.refused.pop(refused.jid), NotUnique)
+    assert [one.is_new for one in (kept, new, same, named)] == [False, True, False, False]
+    assert [kept.jid, same.jid, named.jid] == [standing.jid, new.jid, standing.jid]
+    assert refused.is_new is None
+    assert kept.job.jid == standing.jid
+    assert kept.state == "waiting"
+
+
+def test_a_put_on_completion_does_not_know_whether_another_job_will_hold_its_key(client) -> None:
+    job = client.job(queue="q", unique=True)(bill)
+    client.queues["first"].put("K")
+    first = client.queues["first"].pop()
+    assert first is not None
+    with first.on_completion():
+        handle = job.put(1)
+    assert handle.is_new is None
+    first.complete()
+    assert handle.state == "waiting"
+
+
 def test_a_key_is_an_option_of_any_put(do):
     queue = do.client.queues["q"]
     jid = do(lambda: queue.put("shop.Bill", {}, unique_key="1", unique_for=timedelta(minutes=1)))

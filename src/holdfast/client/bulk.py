@@ -9,6 +9,7 @@ from holdfast.code.put_options import PutOptions, UniqueOptions
 from holdfast.code.steps import Steps
 from holdfast.code.tracing import is_traced
 from holdfast.codecs import encode_data
+from holdfast.commands.base import NotedJid
 from holdfast.commands.jobs import Put, PutMany
 from holdfast.commands.options import PutWithOptions
 from holdfast.errors import HoldfastError
@@ -21,29 +22,50 @@ OnePut = Put | PutWithOptions
 ONE_PUT: Final = (Put, PutWithOptions)
 
 
+def noted_jid(put: OnePut) -> str:
+    """Return the jid of a put that is sent later; with a unique key, one that then notes which job holds that key."""
+    has_key = isinstance(put, PutWithOptions) and bool(put.job.options.unique_key)
+    return NotedJid(put.jid) if has_key and not isinstance(put.jid, NotedJid) else put.jid
+
+
+def _note(jid: str, result: object) -> None:
+    """Note the result of a put in its jid."""
+    if not isinstance(jid, NotedJid) or not isinstance(result, str):
+        return
+    if result != jid:
+        jid.standing, jid.is_new = str(result), False
+    elif jid.is_new is None:
+        jid.is_new = True
+
+
 class Batch:
     """The puts of one thread that are not sent yet, and the refusals so far."""
 
     def __init__(self, send: Callable[[Sequence[OnePut]], list[object]]) -> None:
         self._send = send
         self._puts: list[OnePut] = []
+        self._jids: list[str] = []
         self.refused: dict[str, HoldfastError] = {}
 
     def add(self, put: OnePut) -> str:
         """Add one put and return its jid."""
+        jid = noted_jid(put)
         self._puts.append(put)
+        self._jids.append(jid)
         if len(self._puts) >= MAX_BATCH:
             self.send()
-        return put.jid
+        return jid
 
     def send(self) -> None:
         """Send the puts that were added."""
         puts, self._puts = self._puts, []
+        jids, self._jids = self._jids, []
         if not puts:
             return
-        for put, result in zip(puts, self._send(puts), strict=True):
+        for jid, result in zip(jids, self._send(puts), strict=True):
+            _note(jid, result)
             if isinstance(result, HoldfastError):
-                self.refused[put.jid] = result
+                self.refused[jid] = result
 
     def check(self) -> None:
         """Raise the first refusal, if there is one; `refused` has all of them by jid."""

@@ -30,7 +30,7 @@ class AnyHandle(Generic[R_co]):
     store keeps no result; `is_put`: it is made by a put.
     """
 
-    __slots__ = ("_is_put", "_noted", "app", "ended", "jid", "keeps", "returns")
+    __slots__ = ("_is_put", "_jid", "_noted", "app", "ended", "keeps", "returns")
 
     def __init__(
         self, app: AnyClient, jid: str, returns: object, keeps: bool = True, is_put: bool = False
@@ -38,17 +38,23 @@ class AnyHandle(Generic[R_co]):
         self.app = app
         self.returns = returns
         self._noted = jid if isinstance(jid, NotedJid) else None
-        self.jid = jid if self._noted is None else str(jid)
+        self._jid = jid if self._noted is None else str(jid)
         self._is_put = is_put
         self.keeps = keeps
         self.ended: Outcome | None = None
 
     @property
-    def is_new(self) -> bool | None:
-        """Whether the put made the job; False: there was a job of this `jid`.
+    def jid(self) -> str:
+        """The jid of the job. After a put in `batch` with a unique key that another job holds, that of this job from when the
+        batch is sent."""
+        return self._noted.standing if self._noted is not None and self._noted.standing else self._jid
 
-        That job was left as it is with `only_new=True` (the put did nothing), else moved into the queue and begins a new life: a worker that ran it loses it. Without `jid=` it
-        is True. None where it is not known: of a handle that no put returned, and of a put with `jid=` that is not sent yet
+    @property
+    def is_new(self) -> bool | None:
+        """Whether the put made the job; False: there was a job of this `jid`, or one that holds the unique key.
+
+        The job of this `jid` was left as it is with `only_new=True` (the put did nothing), else moved into the queue and begins a new life: a worker that ran it loses it. Without `jid=` it
+        is True. None where it is not known: of a handle that no put returned, and of a put with `jid=` or a unique key that is not sent yet
         (in `batch`) or is sent by its job (in `on_completion`). With `only_new=True` it may be False for the job of
         this very put, if its reply was lost and the put was sent again.
         """

@@ -150,7 +150,8 @@ class Client(Decorating, ClientBase[Redis], SyncMethods):
     def batch(self) -> Generator[Batch]:
         """Collect the puts of this thread and send them together: at the end, every 512, and before other calls.
 
-        `put` returns its jid at once; the first refusal is raised at the end.
+        `put` returns its jid at once; the first refusal is raised at the end. If another job holds the unique key of a put, no job gets its
+        jid; the handle of a function job then has the `jid` of the other one.
         """
         me = get_ident()
         if me in self._batches:

@@ -125,9 +125,13 @@ def standing_jid(code: Reply) -> "NotedJid | None":
 
 
 class NotedJid(str):
-    """A jid chosen by the caller; the put that carries it notes here whether it made the job. None: not known yet."""
+    """A jid of a put that may not make a job: the put notes here whether it did. None: not known yet.
+
+    `standing`: the jid of the job that holds its unique key, if that is another.
+    """
 
     is_new: bool | None = None
+    standing: str = ""
 
 
 def note_jids(jids: Sequence[object], reply: Sequence[Reply]) -> None:

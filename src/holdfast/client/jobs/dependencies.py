@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final, NamedTuple, Required, cast
 
-from holdfast.client.bulk import OnePut
+from holdfast.client.bulk import OnePut, noted_jid
 from holdfast.client.cancelling import cancel_jobs
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod
 from holdfast.client.jobs.attributes import settling
@@ -135,7 +135,7 @@ class Block:
     def take(self, client: object, put: OnePut) -> str:
         """Add one put; return its jid. Raises UsageError."""
         self._add(client, put, [follow_up_of(put)])
-        return put.jid
+        return noted_jid(put)
 
     def take_all(self, client: object, puts: Sequence[OnePut | PutMany]) -> list[object]:
         """Add the puts of one step; return the result of each. Raises UsageError."""
@@ -181,7 +181,7 @@ class OnCompletion:
         This applies to `put` and `put_many` of queues and functions of this job's store and namespace, in this thread or
         task and the tasks it starts; other calls are made at once. The jids are known at once. The puts are sent when
         the job is completed or moved to its next queue, and never if it fails, is retried or raises; those of a
-        block that raises are dropped. At most 512, fewer with options; a jid of your own needs `only_new=True`, and an
+        block that raises are dropped. A put whose unique key another job holds then makes no job of its jid. At most 512, fewer with options; a jid of your own needs `only_new=True`, and an
         existing job stays as it is; `max-waiting` of a queue does not apply to them. Raises UsageError.
         Core: verbs/complete_x.lua.
         """
