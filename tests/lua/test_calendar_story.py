@@ -358,6 +358,11 @@ def test_an_odd_calendar_is_refused(core, door: Door, option: str, value: str | 
     with pytest.raises(StoreMessage, match=f"HF_BAD_ARGUMENT.*{option}"):
         door("recur", "", 0, "set", "q", "r", "k", "{}", 1000, 0, 0, 0, 0, len(found), *pairs)
     assert core(RecurGet(["r"])) == [None]
+    door("recur", "", 0, "set", "q", "r", "k", "{}", 1000, 0, 0, 0, 0, 2, "cron", "* * * * *", "plan", "5 5")
+    before = template(core)
+    with pytest.raises(StoreMessage, match="HF_BAD_ARGUMENT"):
+        door("recur_update", "", 0, "r", *pairs)
+    assert template(core) == before
 
 
 def test_a_plan_that_begins_before_what_it_follows_is_refused(core, clock):

@@ -92,7 +92,7 @@ local function changes(args)
       found.overlap = OVERLAPS[args[i + 1]] and args[i + 1] or bad("overlap is allow, skip or queue")
     elseif put_options.CALENDAR[key] then
       found.calendar = found.calendar or {}
-      found.calendar[key] = checks.text(args, i + 1, key, put_options.CALENDAR[key])
+      found.calendar[key] = put_options.of_calendar(args, i, key)
     elseif READERS[key] then
       found[key] = READERS[key](args, i + 1)
     else

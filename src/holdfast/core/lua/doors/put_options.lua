@@ -60,7 +60,7 @@ local function conflict(given)
 end
 
 -- An option of a calendar as it is kept. What it means is checked by those who plan, but nothing odd is kept.
-local function of_calendar(args, i, option)
+function M.of_calendar(args, i, option)
   local given = checks.text(args, i + 1, option, M.CALENDAR[option])
   if IS_MS[option] then return format("%.0f", checks.number(args, i + 1, option, 0, bounds.CENTURY)) end
   if IS_WORD[option] and not text.is_clean(given) then checks.bad(option .. " is text without control characters") end
@@ -104,7 +104,7 @@ local function read(args, first, count)
       opts.backoff = M.backoff(args[i + 1])
     elseif M.CALENDAR[option] then
       opts.calendar = opts.calendar or {}
-      opts.calendar[option] = of_calendar(args, i, option)
+      opts.calendar[option] = M.of_calendar(args, i, option)
     elseif DECLARED[option] then
       opts.declared = opts.declared or {}
       opts.declared[option] = checks.text(args, i + 1, option, DECLARED[option])
