@@ -1,6 +1,7 @@
 """recur: templates that follow a calendar, whose moments clients plan ahead."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -107,6 +108,17 @@ def test_of_the_moments_that_were_missed_some_get_a_job(
     assert template(core).calendar.left_out == left_out
     clock.advance(seconds=3600 - 120)
     assert len(door.pop("w", "q", n=9)) == 1
+
+
+def test_of_thousands_of_missed_moments_one_gets_a_job(core, door: Door, clock):
+    minutes = [clock.now_ms + 60_000 * number for number in range(1, 4501)]
+    pieces = [[(one, one) for one in minutes[at : at + 1500]] for at in (0, 1500, 3000)]
+    core(recur(pieces[0]))
+    for before, piece in pairwise(pieces):
+        assert core(RecurExtend("r", before[-1][1], "", piece))
+    clock.advance(seconds=60 * 4500)
+    assert [job.created_ms for job in door.pop("w", "q", n=9)] == [minutes[-1]]
+    assert template(core).calendar.left_out == 4499
 
 
 def test_missed_moments_are_made_up_over_many_pops(core, door: Door, clock):

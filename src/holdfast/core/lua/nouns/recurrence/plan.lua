@@ -12,7 +12,8 @@ local ENTRY = "<dd"
 local ENDLESS = 2 ^ 53 - 1
 local LATEST = 2 * bounds.CENTURY -- ms: of a moment
 local MOST = 1500 -- moments that are kept
-local PIECE = 100 -- moments written at once
+local MOST_DUE = 20 * MOST -- moments looked at, where nobody took any for long: three weeks of each minute
+local PIECE = 100 -- moments read and written at once
 
 -- The moments in a text of whole numbers in ms, due and nominal in turns, each nominal one after the one before; nil if
 -- it is none.
@@ -38,7 +39,7 @@ end
 -- are more than `most`. The first is looked at alone: mostly it is not due.
 function M.add_due(ctx, jid, moments, most)
   local at, piece = 0, 1
-  while at <= MOST and #moments / 2 <= most do
+  while at <= MOST_DUE and #moments / 2 <= most do
     local entries = call("LRANGE", ctx.keys.plan .. jid, at, at + piece - 1)
     for i = 1, #entries do
       local due, nominal = unpack_bytes(ENTRY, entries[i])
