@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_MOMENTS: Final = 1500
 LEAST_MOMENTS: Final = 100
 LEAST_SECONDS: Final = 25 * 3600.0
-"""A plan has at least so many moments, and reaches at least so far, but never has more than MOST_MOMENTS."""
+"""The least number of moments of a plan, and the least time that it covers; it never has more than MOST_MOMENTS."""
 _NICKNAMES: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -158,7 +158,7 @@ def _moments_from(cron: str, zone: "ZoneInfo", begin: float) -> Iterator[float]:
 
 
 def _days_from(days: int, at: dtime, zone: "ZoneInfo", begin: float, counted: date) -> Iterator[float]:
-    """Yield a time of day every so many days, counted from a day; the first one perhaps before `begin`."""
+    """Yield a time of day at an interval of days, counted from a day; the first one may be before `begin`."""
     passed = (datetime.fromtimestamp(begin, zone).date() - counted).days
     day = counted + timedelta(days=passed // days * days)
     while day.year < _LAST_YEAR:

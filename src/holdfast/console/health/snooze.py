@@ -1,6 +1,6 @@
 """Findings that operators have snoozed: the overview leaves them out for a time, or until they grow, for everybody.
 
-They are one setting of the namespace, which is changed only if nobody else has changed it since.
+They are one setting of the namespace, which is changed only if it has not been changed since it was read.
 """
 
 from collections import Counter

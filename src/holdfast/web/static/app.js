@@ -9,7 +9,7 @@ const root = document.documentElement;
 const app = {
   numbers: {}, // the latest counters, by key
   version: Number(page.version), // of the changes that the page shows
-  heard: 0, // when the last message of the server came
+  lastMessage: 0, // when the last message of the server came
   ticked: Infinity, // when times were last written
   timers: new WeakMap(), // of regions that will load again
   offset: Number(page.now) ? Number(page.now) - Date.now() : 0, // what this clock is behind that of the store
@@ -135,9 +135,9 @@ const receivers = {
   store: ({ away }) => setState(away ? "away" : "live"),
   resync: () => refreshAll(),
   state: ({ live }) => {
-    if (live && !app.heard && page.live !== "poll") catchUp();
-    if (live) app.heard = Date.now();
-    if (live || app.heard) setState(live ? "live" : "lost");
+    if (live && !app.lastMessage && page.live !== "poll") catchUp();
+    if (live) app.lastMessage = Date.now();
+    if (live || app.lastMessage) setState(live ? "live" : "lost");
   },
 };
 
@@ -146,7 +146,7 @@ for (const kind of ["message_scheduled", "message_cancelled", "message_completed
   receivers[kind] = (content) => document.dispatchEvent(new CustomEvent("holdfast:messages", { detail: { ...content, status: kind.slice(8) } }));
 
 function receive(kind, content) {
-  if (kind !== "state") app.heard = Date.now();
+  if (kind !== "state") app.lastMessage = Date.now();
   if (kind === "state" && content.live) app.numbers = {}; // all of them follow
   if (kind === "tick") keep(content); // also while the page is paused
   if (!isPaused() || kind === "state" || kind === "store") receivers[kind]?.(content);
@@ -196,7 +196,7 @@ function showState() {
   const chip = $("#chip");
   if (!chip) return;
   const state = isPaused() ? "paused" : (app.state ?? "lost");
-  const age = state === "lost" && app.heard ? ` ${twoUnits((Date.now() - app.heard) / 1000)}` : "";
+  const age = state === "lost" && app.lastMessage ? ` ${twoUnits((Date.now() - app.lastMessage) / 1000)}` : "";
   if (chip.dataset.state !== state) chip.title = state === "paused" ? "Resume live updates (.)" : "Pause live updates (.)";
   chip.dataset.state = state;
   $("span", chip).textContent = WORDS[state] + age;

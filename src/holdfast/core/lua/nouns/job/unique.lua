@@ -76,7 +76,7 @@ function M.take_again(ctx, key, hold, jid)
   note(ctx, jid, nil, key, tonumber(hold) or hold)
 end
 
--- An argument list that every call fills anew from the front.
+-- An argument list that every call fills again from the front.
 local pairs_, named = {}, {}
 
 -- Many jobs take their keys, if none of them is held, and each is named once.
