@@ -227,10 +227,11 @@ function M.extend(ctx, jid, after, moments, tz)
     plan.finish(ctx, jid)
     return 1
   end
+  local has_run_out = recurrence.next(ctx, jid, t) >= recurrence.NEVER_DUE
   plan.extend(ctx, jid, moments)
   t.calendar.tz = tz
   recurrence.write_calendar(ctx, jid, t.calendar)
-  if recurrence.next(ctx, jid, t) >= recurrence.NEVER_DUE then
+  if has_run_out then
     local due, nominal = plan.take(ctx, jid)
     recurrence.set_nominal(ctx, jid, nominal)
     recurrence.place(ctx, jid, t, due)
