@@ -169,6 +169,7 @@ OTHERS = {
     "notify": "follows what happens; test_notify_command.py",
     "topics serve": "serves until it is stopped; tests/web/test_topic_endpoints.py",
     "recurring next": "counts from the time of day; test_operator_commands.py",
+    "recurring prune": "deletes what workers have noted; test_operator_commands.py",
     "workers drain": "waits for a worker; test_incidents.py",
     "recurring add": "makes a job beside those of the layouts; tests/console/test_findings.py",
     "topics push": "delivers until it is stopped; test_topics_push.py",

@@ -301,6 +301,30 @@ def test_what_code_declares_no_more_is_shown_and_pruned_after_a_day(
     assert read("recurring", "prune", "--recent") == {"deleted": [], "kept": []}
 
 
+def test_the_outcome_of_the_last_job_of_a_recurring_job_is_shown(client: Client, run: Any) -> None:
+    queue = client.queues["q"]
+    queue.recur("K", {}, 3600, jid="hourly")
+    queue.pop().fail("q-Error", "no luck")
+    client.run(
+        Recur("q", "K", 60_000, offset_ms=60_000, jid="fresh", declared=DeclaredFacts("shop.a", "1", "w"))
+    )
+    shown = " ".join(run("recurring", "show", "hourly").stdout.split())
+    assert "put 1 job, the last one is hourly-1, failed" in shown
+    assert "put 0 jobs" in " ".join(run("recurring", "show", "fresh").stdout.split())
+    rows = {row.split("\t")[0]: row.split("\t") for row in run("recurring", "list").stdout.splitlines()}
+    assert rows["jid"][-3:] == ["last", "left out", "declared"]
+    assert (rows["hourly"][-3:], rows["fresh"][-3:]) == (["failed", "", ""], ["", "", "shop.a"])
+    client.jobs["hourly-1"].cancel()
+    assert "hourly-1, which is kept no more" in run("recurring", "show", "hourly").stdout
+
+
+def test_the_next_moments_show_when_jobs_with_a_jitter_are_put(client: Client, run: Any) -> None:
+    client.queues["q"].recur("K", {}, cron="0 * * * *", jitter=600, jid="jittered")
+    first = run("recurring", "next", "jittered", "--count", "2").stdout.splitlines()[0]
+    due = time.strftime("%H:%M:%S", time.gmtime(client.recurring["jittered"].next))
+    assert first.endswith(f":00:00 +0000  put at {due}")
+
+
 def test_missed_turns_of_a_recurring_job_are_shown_as_on_its_page(client: Client, run: Any) -> None:
     clock = StoppedClock(client, START_MS)
     clock.start()

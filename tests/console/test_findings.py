@@ -1,9 +1,12 @@
 """What the overview finds about jobs that wait for failed ones, and about paused recurring jobs."""
 
+import re
+
 import pytest
 
 from command_line import holdfast
 from holdfast import Client
+from holdfast.commands.recurring import CalendarFacts, DeclaredFacts, Recur, RecurUpdate
 from holdfast.console.handles import Console
 from holdfast.console.health.attention import Attention
 from holdfast.testing.clock import START_MS, StoppedClock
@@ -96,3 +99,50 @@ def test_a_pause_by_a_program_names_it(client: Client, clock: StoppedClock) -> N
     facts = Console(client).recurring_job("often")
     assert (facts.paused_by, facts.paused_why) == (client.worker_name, "too often")
     assert facts.paused_since_ms == clock.now_ms
+
+
+def test_a_calendar_whose_plan_ends_and_is_not_extended_is_urgent(
+    client: Client, clock: StoppedClock
+) -> None:
+    def put(jid: str, cron: str, zone: str = "UTC", end: int = 0) -> None:
+        moments = [(clock.now_ms + minutes * 60_000,) * 2 for minutes in (10, 20)]
+        facts = CalendarFacts(cron, zone, end_ms=end)
+        client.run(Recur("q", "K", 60_000, jid=jid, calendar=facts, plan=moments))
+
+    put("short", "*/10 * * * *")
+    put("over", "*/10 * * * *", end=clock.now_ms + 21 * 60_000)
+    put("odd", "* * * * *", "Mars/Olympus")
+    client.queues["q"].recur("K", {}, cron="0 3 * * *", jid="fine")
+    seen = {
+        one.subject: one for one in Console(client).overview().attention if one.kind == "recurring-unplanned"
+    }
+    assert set(seen) == {"short", "odd"}
+    assert seen["short"].severity == "urgent"
+    assert "its plan ends 20 min from now, and then it puts no jobs: no worker computes" in seen["short"].text
+    assert seen["short"].command.startswith("holdfast worker -q q")
+    assert "no time zone 'Mars/Olympus'" in seen["odd"].text
+
+
+def test_a_night_that_no_worker_was_there_for_is_found_with_its_moment(
+    client: Client, clock: StoppedClock
+) -> None:
+    client.queues["q"].recur("K", {}, cron="0 3 * * *", zone="Europe/Berlin", jid="nightly")
+    assert found(client, "recurring-late") is None
+    clock.advance(hours=24)
+    seen = found(client, "recurring-late")
+    assert seen is not None
+    assert seen.subject == "nightly"
+    assert re.search(r"^its job for ... \d\d ... 03:00 Europe/Berlin is \d+ h late", seen.text)
+
+
+def test_what_code_declares_no_more_is_noted(client: Client, clock: StoppedClock) -> None:
+    client.run(
+        Recur("q", "K", 60_000, jid="old", offset_ms=60_000, declared=DeclaredFacts("shop.reports", "2", "w"))
+    )
+    assert found(client, "recurring-vanished") is None
+    client.run(RecurUpdate("old", vanished=True))
+    clock.advance(seconds=30)
+    seen = found(client, "recurring-vanished")
+    assert seen is not None
+    assert (seen.severity, seen.subject) == ("note", "old")
+    assert seen.command == f"holdfast recurring prune{client.settings.flags} --module shop.reports"

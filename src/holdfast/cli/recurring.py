@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import datetime, time, timedelta
+from datetime import datetime, time, timedelta, tzinfo
 from itertools import islice
 from typing import Any, Final, cast
 
@@ -37,6 +37,7 @@ from holdfast.cli.tables import cut_line
 from holdfast.client.recur_options import Changes
 from holdfast.code.calendar import Calendar, zone_of
 from holdfast.code.put_options import OPTIONS
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored
@@ -69,7 +70,8 @@ def list_recurring(
 ) -> None:
     """List recurring jobs by queue, next due first.
 
-    * in QUEUE matches any text. `put` is the number of jobs put so far. JSON: `recurring`, `next` (for --after, "" at the end) and
+    * in QUEUE matches any text. `put` is the number of jobs put so far, `last` the state of the last one, `left out` how many occurrences got no job, and
+    `declared` the module that declares it. JSON: `recurring`, `next` (for --after, "" at the end) and
     `total`.
     """
     with place.console() as console:
@@ -81,10 +83,22 @@ def list_recurring(
                 rows = [plain(row) for row in page.rows]
                 print_json({"recurring": rows, "next": page.next, "total": page.total})
                 return
-            columns = ("jid", "queue", "klass", "every", "next", "put", "paused")
+            columns = (
+                "jid",
+                "queue",
+                "klass",
+                "every",
+                "next",
+                "put",
+                "paused",
+                "last",
+                "left out",
+                "declared",
+            )
+            last = console.last_jobs(*page.rows, most=1)
             print_list(
                 columns,
-                [_cells(row, now) for row in page.rows],
+                [_cells(row, now, last[row.jid]) for row in page.rows],
                 empty=f"No recurring job of a queue {pattern!r}." if pattern != "*" else _EMPTY,
             )
             print_rest(len(page.rows), page, "recurring job")
@@ -92,10 +106,24 @@ def list_recurring(
         repeat(watch, show)
 
 
-def _cells(row: RecurringFacts, now: int) -> Sequence[object]:
+def _cells(row: RecurringFacts, now: int, last: Sequence[JobRow]) -> Sequence[object]:
     due = "" if row.paused else brief_ago(row.next_ms, now) if row.next_ms else "never"
     paused = _pause(row, now) if row.paused else ""
-    return row.jid, row.queue, row.klass, _every(row), due, row.count, paused
+    own = row.declared
+    declared = "" if own is None else f"{own.module} (no more)" if own.vanished_ms else own.module
+    state = last[0].state if last else ""
+    return (
+        row.jid,
+        row.queue,
+        row.klass,
+        _every(row),
+        due,
+        row.count,
+        paused,
+        state,
+        row.left_out or "",
+        declared,
+    )
 
 
 def _every(row: RecurringFacts) -> str:
@@ -126,6 +154,12 @@ def _declared(found: RecurringFacts) -> str:
     return f"{where}, until {moment(own.vanished_ms)}; `holdfast recurring prune` deletes it"
 
 
+def _outcome(last: JobRow, now: int) -> str:
+    """Return the state of the last job of a recurring job, and when it ended."""
+    state = "which is kept no more" if last.state == "gone" else last.state
+    return f"{state} {ago(last.ended_ms, now)}" if last.ended_ms else state
+
+
 def _missed(found: RecurringFacts, now: int) -> str:
     """Return how many turns were missed without a pause, and what becomes of them."""
     missed = 0 if found.paused else found.missed_by(now)
@@ -144,6 +178,7 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
     """Show one recurring job. Exit code 1 if it does not exist."""
     with place.console() as console:
         found, now = console.recurring_job(jid), console.now_ms()
+        last = () if as_json else console.last_jobs(found, most=1)[jid]
     if as_json:
         print_json(plain(found))
         return
@@ -158,7 +193,7 @@ def show(jid: str, place: StorePlace, as_json: bool) -> None:
         "paused": _pause(found, now) if found.paused else "",
         "missed": _missed(found, now),
         "put": f"{counted(found.count, 'job')}"
-        + (f", the last one is {jid}-{found.count}" if found.count else ""),
+        + (f", the last one is {jid}-{found.count}, {_outcome(last[0], now)}" if last else ""),
         **_backlog(found),
         "priority": found.priority,
         "retries": found.retries,
@@ -302,7 +337,7 @@ def _backlog(found: RecurringFacts) -> dict[str, object]:
 @store_options
 @json_option
 def next_moments(jid: str, count: int, place: StorePlace, as_json: bool) -> None:
-    """Show the next moments of a recurring job in its time zone, and where the clock is changed between them.
+    """Show the next moments of a recurring job in its time zone, where the clock is changed between them, and with a jitter when each job is put.
 
     JSON: epoch seconds. Exit code 1 if it does not exist.
     """
@@ -318,8 +353,20 @@ def next_moments(jid: str, count: int, place: StorePlace, as_json: bool) -> None
         local = datetime.fromtimestamp(one, zone)
         offset = local.utcoffset()
         changed = "  the clock was changed" if before is not None and offset != before else ""
-        echo_text(f"{local:%a %Y-%m-%d %H:%M:%S %z}{changed}")
+        echo_text(f"{local:%a %Y-%m-%d %H:%M:%S %z}{_put_at(found, one, zone)}{changed}")
         before = offset
+
+
+def _put_at(found: RecurringFacts, nominal: float, zone: tzinfo) -> str:
+    """Return when the job of a moment is put, if there is a jitter."""
+    own = found.calendar
+    if own is None or not own.jitter_ms:
+        return ""
+    due = (
+        nominal
+        + Calendar(own.cron, jitter=own.jitter_ms / 1000).late_by(found.jid, round(nominal * 1000)) / 1000
+    )
+    return f"  put at {datetime.fromtimestamp(due, zone):%H:%M:%S}"
 
 
 def _moments(found: RecurringFacts, now: float, count: int) -> list[float]:

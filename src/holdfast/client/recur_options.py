@@ -141,14 +141,10 @@ def make_recur(
 
 
 def timing(
-    jid: str, options: Mapping[str, Any], now: float
+    jid: str, given: Mapping[str, object], now: float
 ) -> tuple[CalendarFacts | None, Sequence[Moment], int]:
     """Return the calendar of a template and its first plan, if it follows one, and its interval in ms. Raises UsageError."""
-    if options.get("at") is not None:
-        if options.get("cron") is not None:
-            raise UsageError("at needs an interval of whole days or weeks, and no cron=")
-        cron = cron_at(options.get("interval"), options["at"])
-        options = {**options, "cron": cron, "interval": None, "at": None}
+    options: Mapping[str, Any] = _of_days(given)
     if options.get("cron") is None:
         for name in _CALENDAR:
             if options.get(name) is not None and name != "overlap":
@@ -182,6 +178,16 @@ def timing(
         round(end * 1000),
     )
     return facts, plan, max(1, round(gap * 1000)) if gap else round(MAX_DELAY * 1000)
+
+
+def _of_days(options: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the options with the expression that an interval of days with `at` stands for. Raises UsageError."""
+    if options.get("at") is None:
+        return options
+    if options.get("cron") is not None:
+        raise UsageError("at needs an interval of whole days or weeks, and no cron=")
+    cron = cron_at(options.get("interval"), options["at"])
+    return {**options, "cron": cron, "interval": None, "at": None}
 
 
 def _moment(name: str, value: object) -> float:

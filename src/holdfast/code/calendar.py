@@ -119,10 +119,10 @@ class Calendar(NamedTuple):
             if len(made) >= MOST_MOMENTS or (len(made) >= LEAST_MOMENTS and moment > after + LEAST_SECONDS):
                 break
             nominal = round(moment * 1000)
-            made.append(Moment(nominal + self._late_by(jid, nominal), nominal))
+            made.append(Moment(nominal + self.late_by(jid, nominal), nominal))
         return made
 
-    def _late_by(self, jid: str, nominal_ms: int) -> int:
+    def late_by(self, jid: str, nominal_ms: int) -> int:
         """Return by how many milliseconds one job is put later: always the same for one moment of one template."""
         if not self.jitter:
             return 0

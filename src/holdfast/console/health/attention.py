@@ -66,6 +66,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "throttle-full": Kind("throttle", "throttles that are full"),
     "recurring-paused": Kind("recurring job", "paused recurring jobs that have missed a run"),
     "recurring-late": Kind("recurring job", "recurring jobs that are late"),
+    "recurring-unplanned": Kind("recurring job", "recurring jobs whose plan ends"),
+    "recurring-vanished": Kind("recurring job", "recurring jobs that code declares no more"),
     "recurring-flood": Kind("recurring job", "recurring jobs that put more than runs"),
     "operation": Kind("operation", "operations whose program is gone"),
     "store-memory": Kind("store", "stores that are almost full"),

@@ -5,28 +5,32 @@ Each rule reads a bounded number of things beside the facts that both have.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from shlex import quote
 from typing import Final
 
 from holdfast.client.plans import all_failure_groups
 from holdfast.client.queue_names import as_argument
 from holdfast.client.reasons import argument, silence
+from holdfast.client.recurring import declared_templates
+from holdfast.code.calendar import Calendar, check_cron, check_zone, zone_of
 from holdfast.commands.failures import FailureGroup
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import Operations
 from holdfast.commands.queues import ThrottleFacts, ThrottleGet, ThrottleNames
-from holdfast.commands.recurring import RecurGet, RecurringFacts
+from holdfast.commands.recurring import RecurGet, RecurringFacts, RecurUnplanned, Unplanned
 from holdfast.commands.views import ListSet
 from holdfast.commands.workers import WorkerFacts
 from holdfast.console.health.attention import Attention, NamespaceFacts, RuleFindings, Severity, is_silent
 from holdfast.console.operations.operations import operation_of
 from holdfast.console.read.queries import Servers, servers_of
 from holdfast.console.search.filter_values import Exact
+from holdfast.errors import UsageError
 from holdfast.models import Counts, JobFacts
 from holdfast.text import counted, one_line, short_clock, span
 from holdfast.wire.plans import Plan, Planner
 
-_MINUTE, _DAY = 60_000, 86_400_000
+_MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
 _LONG_ENDED: Final = 5 * _MINUTE
 MANY: Final = 20
 """The smallest number of jobs that counts as a surge or a flood."""
@@ -265,7 +269,7 @@ def _full_throttle(ask: Planner, facts: NamespaceFacts, name: str, one: Throttle
 
 
 def recurring(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
-    """Look for recurring jobs that put more than runs, and for those that are late."""
+    """Look for recurring jobs that put more than runs, that are late, whose plan ends, and that code declares no more."""
     having = [one for one in facts.queues if one.recurring and not one.paused][:_QUEUES]
     servers = yield from _servers(ask, facts)
     found: list[Attention] = []
@@ -275,12 +279,77 @@ def recurring(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
         page = yield from ask(ListSet("recurring", one.name, None, 1))
         for jid, late in ((entry.member, facts.now - float(entry.score)) for entry in page.entries):
             if late > _MINUTE and all(other.subject != jid for other in found):
-                text = f"its next job is {span(late)} late: it is put when a worker takes jobs from queue {one_line(one.name)}"
+                what = yield from _due_job(ask, jid)
+                text = f"{what} is {span(late)} late: it is put when a worker takes jobs from queue {one_line(one.name)}"
                 command = f"holdfast worker -q {as_argument(one.name)}{facts.flags}"
                 found.append(Attention("warning", "recurring-late", jid, text, command))
+    if any(one.recurring for one in facts.queues):
+        found += yield from _unplanned(ask, facts)
+        found += yield from _vanished(ask, facts)
     return RuleFindings(
         f"{counted(sum(one.recurring for one in having), 'recurring job')}, none is late.", found
     )
+
+
+def _due_job(ask: Planner, jid: str) -> Plan[str]:
+    """Return what is due of a recurring job: of one with a calendar, for which moment."""
+    [job] = yield from ask(RecurGet((jid,)))
+    own = None if job is None else job.calendar
+    if own is None or not own.nominal_ms:
+        return "its next job"
+    try:
+        local = datetime.fromtimestamp(own.nominal_ms / 1000, zone_of(own.zone))
+    except UsageError:  # a zone that this machine does not know
+        return "its next job"
+    return f"its job for {local:%a %d %b %H:%M} {one_line(own.zone)}"
+
+
+def _unplanned(ask: Planner, facts: NamespaceFacts) -> Plan[list[Attention]]:
+    """Return the recurring jobs whose plan ends within an hour although their calendar has more moments: nobody computes more of it."""
+    short = yield from ask(RecurUnplanned(facts.now + _HOUR, _TEMPLATES))
+    rows = (yield from ask(RecurGet([one.jid for one in short]))) if short else []
+    found: list[Attention] = []
+    for one, job in zip(short, rows, strict=True):
+        why = None if job is None or job.paused else _without_plan(one, facts.now)
+        if job is not None and why:
+            left = one.last_ms - facts.now
+            ends = f"ends {span(left)} from now" if left > 0 else f"ended {span(-left)} ago"
+            text = f"its plan {ends}, and then it puts no jobs: {why}"
+            command = f"holdfast worker -q {as_argument(job.queue)}{facts.flags}"
+            if not why.startswith("no worker"):
+                command = f"holdfast recurring show{facts.flags} {argument(one.jid)}"
+            found.append(Attention("urgent", "recurring-unplanned", one.jid, text, command))
+    return found
+
+
+def _without_plan(one: Unplanned, now: int) -> str:
+    """Return why a calendar is not planned further, "" if it has no moment left."""
+    own = one.calendar
+    try:
+        calendar = Calendar(
+            check_cron(own.cron), check_zone(own.zone), 0.0, own.start_ms / 1000, own.end_ms / 1000
+        )
+        has_more = calendar.first_after(max(one.last_ms, now) / 1000) is not None
+    except UsageError as error:
+        return one_line(str(error))
+    return "no worker computes its next moments" if has_more else ""
+
+
+def _vanished(ask: Planner, facts: NamespaceFacts) -> Plan[list[Attention]]:
+    """Return the recurring jobs that code declared and declares no more."""
+    found: list[Attention] = []
+    for one in (yield from declared_templates(ask)):
+        own = one.declared
+        if own is not None and own.vanished_ms:
+            ago = span(facts.now - own.vanished_ms)
+            text = (
+                f"module {one_line(own.module)} does not declare it since {ago} ago, and it still puts jobs"
+            )
+            command = f"holdfast recurring prune{facts.flags} --module {argument(own.module)}"
+            found.append(
+                Attention("note", "recurring-vanished", one.jid, text, command, since_ms=own.vanished_ms)
+            )
+    return found
 
 
 def _flood(ask: Planner, facts: NamespaceFacts, one: Counts) -> Plan[list[Attention]]:
