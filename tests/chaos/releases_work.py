@@ -27,7 +27,11 @@ def _write(name: str, line: str) -> None:
 app = holdfast.Client(os.environ["HOLDFAST_URL"], namespace="releases")
 
 
-@app.job(queue="work-a")
+KEYED: dict[str, Any] = {"unique": True} if hasattr(holdfast, "NotUnique") else {}
+"""Earlier releases know no unique keys, and run jobs that have some."""
+
+
+@app.job(queue="work-a", **KEYED)
 def note(number: int) -> int:
     """Write down which job ran."""
     _write(f"ran-{os.getpid()}", holdfast.current_job().jid)
@@ -38,7 +42,7 @@ def produce(name: str) -> None:
     """Put jobs until TERM; each is written down when the store has it."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    pick, number = random.Random(name), 0
+    pick, number = random.Random(name), random.SystemRandom().randrange(1 << 40)
     while not ended.is_set():
         if sum(app.queues[queue].length() for queue in QUEUES) > MOST_WAITING:
             ended.wait(0.1)
@@ -50,4 +54,7 @@ def produce(name: str) -> None:
                 wishes["delay"] = 0.3
             handle = note.options(**wishes).put(number)
             _write(f"put-{os.getpid()}", handle.jid)
+            if KEYED and (again := note.options(**wishes).put(number)).is_new:
+                _write(f"put-{os.getpid()}", again.jid)
+                assert again.jid != handle.jid
     app.close()
