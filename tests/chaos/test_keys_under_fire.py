@@ -182,3 +182,27 @@ def test_keys_outlive_no_job_and_are_held_by_one_over_many_kills(
     kept_store: ScratchStore, namespace: str
 ) -> None:
     burn(kept_store, namespace, ROUNDS)
+
+
+@pytest.mark.full
+def test_two_processes_that_put_one_key_ten_thousand_times_put_one_job(
+    kept_store: ScratchStore, namespace: str
+) -> None:
+    words = f"""
+from holdfast import Client
+with Client({kept_store.url!r}, namespace={namespace!r}) as client:
+    queue, jids = client.queues["q"], set()
+    for _ in range(20):
+        jids.update(queue.put_many([{{"klass": "k", "unique_key": "a"}}] * 245))
+    for _ in range(100):
+        jids.add(queue.put("k", unique_key="a"))
+    print(*jids)
+"""
+    running = [
+        programs.popen([sys.executable, "-c", words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    found = {one.communicate(timeout=120)[0].decode().strip() for one in running}
+    assert len(found) == 1
+    with Client(kept_store.url, namespace=namespace) as client:
+        assert [len(client.queues["q"]), client.queues["q"].pop(2)[0].jid] == [1, found.pop()]
