@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from holdfast import Client, UsageError
-from holdfast.client.recurring import extend_plans
+from holdfast.client.recurring import extend_plans, replan
 from holdfast.code.calendar import Calendar, cron_at
 from holdfast.code.registry import declared
 from holdfast.commands.recurring import CalendarFacts, Recur, RecurUnplanned
@@ -213,6 +213,29 @@ def test_a_recurring_job_of_a_unique_function_has_the_key_of_its_calls(do):
     found = do(lambda: do.client.recurring[made.jid])
     assert (found.count, found.facts.overlap) == (0, "queue")
     assert do(lambda: do.client.job(mine.jid)).state == "scheduled"
+
+
+def test_only_newer_data_about_zones_plan_once_more(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = client.store_time()
+    due, later = round(now * 1000) - 5000, round(now * 1000) + 10_000_000
+    for jid, tz in (("older", "2020a"), ("newer", "9999a"), ("unknown", "")):
+        facts = CalendarFacts("0 3 * * *", "UTC", tz)
+        client.run(Recur("q", "K", 60_000, jid=jid, calendar=facts, plan=[(due, due), (later, later)]))
+    monkeypatch.setattr("holdfast.client.recurring.tz_version", lambda: "2026a")
+    assert client.runner.run(replan(client._plan_of, now)) == 1
+    assert client.runner.run(replan(client._plan_of, now)) == 0
+    rows = {jid: client.recurring[jid].facts for jid in ("older", "newer", "unknown")}  # type: ignore[union-attr]
+    assert {jid: row.calendar.tz for jid, row in rows.items()} == {  # type: ignore[union-attr]
+        "older": "2026a",
+        "newer": "9999a",
+        "unknown": "",
+    }
+    assert rows["older"].next_ms == due  # what is due already stays
+    assert rows["older"].calendar.planned_ms > later  # type: ignore[union-attr]
+    client.queues["q"].pop(3)
+    local = datetime.fromtimestamp(client.recurring["older"].next or 0, UTC)  # type: ignore[union-attr]
+    assert (local.hour, local.minute) == (3, 0)
+    assert client.recurring["newer"].facts.next_ms == later  # type: ignore[union-attr]
 
 
 def test_jitter_is_the_same_for_one_moment_whoever_computes_it():

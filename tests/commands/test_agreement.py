@@ -104,7 +104,7 @@ SAMPLES = [
     admin.Audit("w", "did"),
     admin.AuditList(),
     admin.Watch(1),
-    recurring.Recur("q", "K", 1, options=options.ExtraOptions(["t"])),
+    recurring.Recur("q", "K", 1),
     recurring.RecurGet(("r",)),
     recurring.RecurUpdate("r", priority=1),
     recurring.RecurTag("add", "r", ("t",)),

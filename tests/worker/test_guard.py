@@ -9,13 +9,14 @@ import pytest
 from worker_kit import until
 
 from holdfast.client.sync import Client
+from holdfast.commands.recurring import CalendarFacts, Recur
 from holdfast.wire.plans import Step
 from holdfast.worker.in_process import RenewalThread
 from holdfast.worker.leases.table import LeaseTable
 from holdfast.worker.settings import WorkerSettings
 from holdfast.worker.supervisor.calls import StoreCalls
 from holdfast.worker.supervisor.child import ChildPlace
-from holdfast.worker.supervisor.upkeep import ChildUpkeep
+from holdfast.worker.supervisor.upkeep import ChildUpkeep, _extend_plans
 
 
 @pytest.fixture
@@ -45,6 +46,18 @@ def test_the_next_child_on_a_page_tells_its_parent_of_its_lease_whatever_was_pro
     assert not lease_table.hold(0, "b", 1, 1_000, monotonic())
     lease_table.wipe()  # the child has died, and while there is none its parent looks less often
     assert lease_table.hold(0, "c", 1, 1_000, monotonic())
+
+
+def test_a_recurring_job_that_cannot_be_planned_is_logged_once_until_the_reason_changes(
+    guard, client, caplog
+):
+    soon = round(client.store_time() * 1000) + 60_000
+    for cron in ("61 * * * *", "61 * * * *", "* 61 * * *"):
+        facts = CalendarFacts(cron)
+        client.run(Recur("q", "K", 60_000, jid="bad", calendar=facts, plan=[(soon, soon)]))
+        for _ in range(2):
+            guard._note_unplanned(_extend_plans(False, client))
+    assert caplog.text.count("recurring job bad is not planned on") == 2
 
 
 class Late(LeaseTable):

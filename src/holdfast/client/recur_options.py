@@ -146,14 +146,7 @@ def timing(
     """Return the calendar of a template and its first plan, if it follows one, and its interval in ms. Raises UsageError."""
     options: Mapping[str, Any] = _of_days(given)
     if options.get("cron") is None:
-        for name in _CALENDAR:
-            if options.get(name) is not None and name != "overlap":
-                raise UsageError(f"{name} needs cron=: an interval has no calendar")
-        if options.get("interval") is None:
-            raise UsageError(
-                "recur requires an interval in seconds: recur(klass, data, 60); or cron='0 3 * * *'"
-            )
-        return None, (), check_milliseconds("interval", options["interval"], SHORTEST)
+        return None, (), _interval(options)
     for name in ("interval", "offset", "backlog"):
         if options.get(name):
             raise UsageError(f"{name} cannot be given with cron=")
@@ -188,6 +181,16 @@ def _of_days(options: Mapping[str, object]) -> Mapping[str, object]:
         raise UsageError("at needs an interval of whole days or weeks, and no cron=")
     cron = cron_at(options.get("interval"), options["at"])
     return {**options, "cron": cron, "interval": None, "at": None}
+
+
+def _interval(options: Mapping[str, object]) -> int:
+    """Return the interval of a template without a calendar, in ms. Raises UsageError."""
+    for name in _CALENDAR:
+        if options.get(name) is not None and name != "overlap":
+            raise UsageError(f"{name} needs cron=: an interval has no calendar")
+    if options.get("interval") is None:
+        raise UsageError("recur requires an interval in seconds: recur(klass, data, 60); or cron='0 3 * * *'")
+    return check_milliseconds("interval", options["interval"], SHORTEST)
 
 
 def _moment(name: str, value: object) -> float:

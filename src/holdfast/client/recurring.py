@@ -28,6 +28,7 @@ from holdfast.commands import Command
 from holdfast.commands.base import map_reply
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.recurring import (
+    CalendarFacts,
     RecurCancel,
     RecurExtend,
     RecurGet,
@@ -322,15 +323,20 @@ log = logging.getLogger("holdfast")
 _AHEAD_MS: Final = round(LEAST_SECONDS * 1000)
 _PIECES: Final = 10
 _COUNTS: Final = (100, 1000)
+_PAGE: Final = 500
+_MOST_PLANS: Final = 100_000
+_ALL: Final = 2**53 - 2
 _SECONDS: Final = 3.0
 """Planning stops after this time until it is called again: the heartbeats of a worker wait meanwhile."""
 
 
-def extend_plans(ask: Planner, now: float) -> Plan[int]:
+def extend_plans(ask: Planner, now: float, failed: dict[str, str] | None = None) -> Plan[int]:
     """Plan recurring jobs on that follow a calendar and have few moments left; return how many were looked at.
 
-    Every worker does it once a minute, in an order of its own. Of two that do it at the same time, one does it. Core: verbs/recur.lua.
+    Every worker does it once a minute, in an order of its own. Of two that do it at the same time, one does it. Why some cannot be planned is put into
+    `failed` by jid; without that, it is logged. Core: verbs/recur.lua.
     """
+    problems = dict[str, str]() if failed is None else failed
     end, tried = monotonic() + _SECONDS, set[str]()
     for count in _COUNTS:
         short = yield from ask(RecurUnplanned(round(now * 1000) + _AHEAD_MS, count))
@@ -339,18 +345,54 @@ def extend_plans(ask: Planner, now: float) -> Plan[int]:
                 return len(tried)
             if one.jid not in tried:
                 tried.add(one.jid)
-                yield from _extend(ask, one, now)
+                yield from _extend(ask, one, now, problems)
         if len(short) < count:
             break
+    if failed is None:
+        log_unplanned(problems)
     return len(tried)
 
 
-def _extend(ask: Planner, one: Unplanned, now: float) -> Plan[None]:
-    """Plan one on until it has enough, also if nobody did for a long time."""
-    own, last_ms = one.calendar, one.last_ms
-    times = (own.jitter_ms / 1000, own.start_ms / 1000, own.end_ms / 1000)
+def log_unplanned(problems: Mapping[str, str]) -> None:
+    """Log why recurring jobs cannot be planned, by jid."""
+    for jid, why in problems.items():
+        log.error("recurring job %s is not planned on: %s", one_line(jid), one_line(why))
+
+
+def replan(ask: Planner, now: float) -> Plan[int]:
+    """Plan recurring jobs once more whose plans were made with older data about time zones than this process has; return how many.
+
+    Worker processes do it when they have started, and once an hour. Core: verbs/recur.lua.
+    """
+    version, end, done = tz_version(), monotonic() + _SECONDS, 0
+    for skip in range(0, _MOST_PLANS, _PAGE):
+        found = yield from ask(RecurUnplanned(_ALL, _PAGE, skip))
+        for one in found:
+            if "" < one.calendar.tz < version and monotonic() < end:
+                done += yield from _replan(ask, one, now, version)
+        if len(found) < _PAGE or monotonic() > end:
+            break
+    return done
+
+
+def _replan(ask: Planner, one: Unplanned, now: float, version: str) -> Plan[bool]:
     try:
-        calendar = Calendar(check_cron(own.cron), own.zone, *times)
+        plan = _calendar_of(one.calendar).plan(one.jid, now)
+        return (yield from ask(RecurExtend(one.jid, one.last_ms, version, plan, True)))
+    except (UsageError, Refused):  # `extend_plans` finds it too
+        return False
+
+
+def _calendar_of(own: CalendarFacts) -> Calendar:
+    times = (own.jitter_ms / 1000, own.start_ms / 1000, own.end_ms / 1000)
+    return Calendar(check_cron(own.cron), own.zone, *times)
+
+
+def _extend(ask: Planner, one: Unplanned, now: float, problems: dict[str, str]) -> Plan[None]:
+    """Plan one on until it has enough, also if nobody did for a long time."""
+    last_ms = one.last_ms
+    try:
+        calendar = _calendar_of(one.calendar)
         for _ in range(_PIECES):
             plan = calendar.plan(one.jid, last_ms / 1000)
             if not (yield from ask(RecurExtend(one.jid, last_ms, tz_version(), plan))) or not plan:
@@ -359,7 +401,7 @@ def _extend(ask: Planner, one: Unplanned, now: float) -> Plan[None]:
             if last_ms > now * 1000 + _AHEAD_MS:
                 return
     except (UsageError, Refused) as error:  # another client wrote it, or its zone is unknown to this machine
-        log.error("recurring job %s is not planned on: %s", one_line(one.jid), one_line(str(error)))
+        problems[one.jid] = str(error)
 
 
 MOST_DECLARED: Final = 10_000

@@ -267,16 +267,17 @@ class Unplanned(msgspec.Struct, frozen=True, gc=False):
 
 
 class RecurUnplanned(CommandBase, frozen=True, gc=False):
-    """List up to `count` templates of which no moment after `until_ms` is planned. Core: verbs/recur.lua."""
+    """List up to `count` templates of which no moment after `until_ms` is planned, without the first `skip`. Core: verbs/recur.lua."""
 
     verb: ClassVar[str] = "recur_unplanned"
     reads: ClassVar[bool] = True
 
     until_ms: Whole
     count: Limit = 100
+    skip: Whole = 0
 
     def words(self) -> Sequence[Word]:
-        return (self.until_ms, self.count)
+        return (self.until_ms, self.count, self.skip)
 
     def read(self, reply: Reply) -> list[Unplanned]:
         found: list[Unplanned] = []
@@ -297,7 +298,7 @@ class RecurExtend(CommandBase, frozen=True, gc=False):
     """Plan a template on behind the moment `after_ms`, if that is the last one that is planned. Returns whether it was.
 
     `plan` has (due, nominal) pairs in ms; without any, the template has no more moments. `tz` is the version of the data about zones that they
-    were computed with. Core: verbs/recur.lua.
+    were computed with. `anew`: it is the plan from now on, in place of one that was made with older data. Core: verbs/recur.lua.
     """
 
     verb: ClassVar[str] = "recur_extend"
@@ -307,9 +308,10 @@ class RecurExtend(CommandBase, frozen=True, gc=False):
     after_ms: Whole
     tz: str = ""
     plan: Sequence[tuple[int, int]] = ()
+    anew: bool = False
 
     def words(self) -> Sequence[Word]:
-        return (self.jid, self.after_ms, self.tz, plan_text(self.plan))
+        return (self.jid, self.after_ms, self.tz, plan_text(self.plan), int(self.anew))
 
     def read(self, reply: Reply) -> bool:
         return bool(reply)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import Final
+from typing import Final, cast
 
-from holdfast.client.recurring import extend_plans
+from holdfast.client.recurring import extend_plans, log_unplanned, replan
 from holdfast.client.sync import Client
 from holdfast.commands.admin import Sweep
 from holdfast.commands.outcomes import HowReleased
@@ -27,6 +27,9 @@ from holdfast.worker.supervisor.stuck import Stuck, StuckChildren
 log = logging.getLogger("holdfast")
 
 SWEEP: Final = 60.0
+_MOST_NOTED: Final = 1000
+_REPLAN_EACH: Final = 60
+"""Of so many sweeps one looks for plans that were made with older data about time zones; the first one does."""
 MOST_SWEEPS: Final = 100
 ENOUGH_SWEPT: Final = 500
 """A sweep that drops fewer was the last for a minute."""
@@ -54,6 +57,8 @@ class ChildUpkeep:
         self._early = EarlyMessages()
         self._verdicts: dict[int, Verdict] = {}
         self._sweep_at = monotonic() + SWEEP
+        self._sweeps = 0
+        self._unplanned: dict[str, str] = {}
 
     def due(self) -> float:
         """When to call `attend` next, on the monotonic clock."""
@@ -120,7 +125,8 @@ class ChildUpkeep:
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP
             self._calls.call(_sweep, partial(log_failure, "sweeping"))
-            self._calls.call(_extend_plans, partial(log_failure, "planning recurring jobs"))
+            is_first, self._sweeps = self._sweeps % _REPLAN_EACH == 0, self._sweeps + 1
+            self._calls.call(partial(_extend_plans, is_first), self._note_unplanned)
 
     def finish(self) -> None:
         """Release the last leases, and report that all children have ended. Makes no more calls."""
@@ -137,6 +143,15 @@ class ChildUpkeep:
             for child in children
         ]
         self._presence.report(signs, partial(self._note_quiet, children))
+
+    def _note_unplanned(self, result: object) -> None:
+        """Log why recurring jobs cannot be planned: of each once, until it changes."""
+        if not isinstance(result, dict):
+            log_failure("planning recurring jobs", result)
+            return
+        found = cast("dict[str, str]", result)
+        log_unplanned({jid: why for jid, why in found.items() if self._unplanned.get(jid) != why})
+        self._unplanned = {**self._unplanned, **found} if len(self._unplanned) < _MOST_NOTED else found
 
     def _note_quiet(self, children: list[Supervised], quiet: Mapping[str, bool]) -> None:
         for child in children:
@@ -194,9 +209,13 @@ def _sweep(client: Client) -> None:
             return
 
 
-def _extend_plans(client: Client) -> int:
-    now = client.store_time()
-    return client.runner.run(extend_plans(partial(exchange, client.shard), now))
+def _extend_plans(newer_zones: bool, client: Client) -> dict[str, str]:
+    """Plan recurring jobs on; return why some cannot be, by jid."""
+    ask, now, failed = partial(exchange, client.shard), client.store_time(), dict[str, str]()
+    if newer_zones:
+        client.runner.run(replan(ask, now))
+    client.runner.run(extend_plans(ask, now, failed))
+    return failed
 
 
 def _verdict_on(child: Supervised, lease: HeldLease) -> Verdict:

@@ -112,12 +112,14 @@ return {
       local jid, t, offset = template(args, 5), read(args), number(args, 9, "offset", -bounds.CENTURY, bounds.CENTURY)
       return recur.run(ctx, jid, t, offset, args[3] == "keep")
     end) },
-  { "recur_unplanned", READS, "until count", function(ctx, args)
-    return recur.unplanned(ctx, checks.time(args, 1, "until"), number(args, 2, "count", 1, 1000))
+  { "recur_unplanned", READS, "until count [skip]", function(ctx, args)
+    return recur.unplanned(ctx, checks.time(args, 1, "until"), number(args, 2, "count", 1, 1000),
+      args[3] and number(args, 3, "skip", 0, 1000000) or 0)
   end },
-  { "recur_extend", ADDS, "jid after tz plan", function(ctx, args)
+  { "recur_extend", ADDS, "jid after tz plan [anew]", function(ctx, args)
     local jid, after, tz = name(args, 1, "jid"), checks.time(args, 2, "after"), checks.text(args, 3, "tz", 100)
     local moments = plan.read(args[4] or "") or bad("plan is pairs of ms")
+    if args[5] and number(args, 5, "anew", 0, 1) == 1 then return recur.replan(ctx, jid, moments, tz) end
     if moments[2] and moments[2] <= after then bad("the plan begins before the moment that it follows") end
     return recur.extend(ctx, jid, after, moments, tz)
   end },

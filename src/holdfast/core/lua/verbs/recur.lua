@@ -206,9 +206,9 @@ function M.put_now(ctx, jid) return occurrences.put_now(ctx, jid, found(ctx, jid
 
 -- Templates that follow a calendar and of which no moment after `until_` is planned, as (jid, row) would have them:
 -- jid, cron, zone, tz, jitter, start, end, the last moment that is planned.
-function M.unplanned(ctx, until_, count)
+function M.unplanned(ctx, until_, count, skip)
   local rows = {}
-  for _, jid in ipairs(plan.short(ctx, until_, count)) do
+  for _, jid in ipairs(plan.short(ctx, until_, count, skip)) do
     local t = recurrence.read(ctx, jid)
     if t and t.calendar then
       local c = t.calendar
@@ -229,13 +229,36 @@ function M.extend(ctx, jid, after, moments, tz)
   end
   local has_run_out = recurrence.next(ctx, jid, t) >= recurrence.NEVER_DUE
   plan.extend(ctx, jid, moments)
-  t.calendar.tz = tz
+  -- A plan of two versions counts as of the older one: a worker that has the newer one plans it once more.
+  if t.calendar.tz == "" or tz < t.calendar.tz then t.calendar.tz = tz end
   recurrence.write_calendar(ctx, jid, t.calendar)
   if has_run_out then
     local due, nominal = plan.take(ctx, jid)
     recurrence.set_nominal(ctx, jid, nominal)
     recurrence.place(ctx, jid, t, due)
   end
+  return 1
+end
+
+-- Plans a template once more from now on, with newer data about zones than its plan was made with: what is due already
+-- stays. Returns whether they are newer.
+function M.replan(ctx, jid, moments, tz)
+  local t = recurrence.read(ctx, jid)
+  if not t or not t.calendar or not moments[1] or tz <= t.calendar.tz then return 0 end
+  local when, kept = recurrence.next(ctx, jid, t), {}
+  if when <= ctx.now then
+    kept = { when, (recurrence.nominal(ctx, jid)) }
+    plan.add_due(ctx, jid, kept, math.huge)
+  end
+  for i = 1, #moments, 2 do
+    if moments[i] > ctx.now then kept[#kept + 1], kept[#kept + 2] = moments[i], moments[i + 1] end
+  end
+  if not kept[1] then return 0 end
+  local first, nominal = plan.set(ctx, jid, kept, 0)
+  t.calendar.tz = tz
+  recurrence.write_calendar(ctx, jid, t.calendar)
+  recurrence.set_nominal(ctx, jid, nominal)
+  recurrence.place(ctx, jid, t, first)
   return 1
 end
 

@@ -85,9 +85,9 @@ function M.extend(ctx, jid, moments) append(ctx, jid, moments, 1) end
 -- The last moment that is planned, nil for a template without a calendar.
 function M.last(ctx, jid) return tonumber(call("ZSCORE", ctx.keys.plans, jid) or nil) end
 
--- Up to `count` templates of which no moment after `until_` is planned.
-function M.short(ctx, until_, count)
-  return call("ZRANGE", ctx.keys.plans, "-inf", until_, "BYSCORE", "LIMIT", 0, count)
+-- Up to `count` templates of which no moment after `until_` is planned, behind the first `skip` of them.
+function M.short(ctx, until_, count, skip)
+  return call("ZRANGE", ctx.keys.plans, "-inf", until_, "BYSCORE", "LIMIT", skip, count)
 end
 
 -- No more moments will come: nobody has to look for them.
