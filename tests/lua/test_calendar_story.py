@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.commands.options import ExtraOptions, JobWithOptions, PutWithOptions
+from holdfast.commands.outcomes import Retry
 from holdfast.commands.recurring import (
     CalendarFacts,
     Recur,
@@ -384,3 +386,37 @@ def test_a_plan_that_begins_before_what_it_follows_is_refused(core, clock):
         with pytest.raises(Refused, match="before the moment"):
             core(RecurExtend("r", start + 2 * HOUR, "", hourly(start, 2, first)))
     assert template(core).calendar.planned_ms == start + 2 * HOUR
+
+
+def test_a_run_of_three_days_a_paused_night_and_a_clock_that_is_set_back_put_each_moment_once(
+    core, door: Door, clock
+):
+    start = clock.now_ms
+    nights = [(start + day * 24 * HOUR, start + day * 24 * HOUR) for day in range(1, 12)]
+    nights[5] = (
+        nights[5][0] - HOUR,
+        nights[5][1] - HOUR,
+    )  # the night in which the clock is changed has an hour less
+    core(replace(recur(nights, overlap="skip"), retries=1))
+    clock.advance(seconds=24 * 3600)
+    [first] = door.pop("w", "q")
+    core(Retry("w", first, delay_ms=73 * HOUR))
+    for _ in range(3):
+        clock.advance(seconds=24 * 3600)
+        assert door.pop("w", "q") == []
+    clock.advance(seconds=3600)
+    [first] = door.pop("w", "q", n=9)
+    door("complete", "w", first.jid, first.token, "", 0, "")
+    assert (template(core).count, template(core).left_out) == (1, 3)
+    core(RecurPause("r", until_ms=nights[5][0] + HOUR))
+    clock.advance(seconds=2 * 24 * 3600)
+    assert door.pop("w", "q") == []
+    assert (template(core).paused, template(core).left_out) == (False, 5)
+    put: list[int] = []
+    for hours in (23, -1, 1, 24, -1, 1, 24):
+        clock.advance(seconds=hours * 3600)
+        for job in door.pop("w", "q", n=9):
+            put.append(job.scheduled_for_ms)
+            door("complete", "w", job.jid, job.token, "", 0, "")
+    assert put == [nominal for _, nominal in nights[6:9]]
+    assert template(core).left_out == 5
