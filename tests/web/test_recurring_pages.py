@@ -122,6 +122,49 @@ def test_a_change_that_is_refused_without_script_shows_what_was_typed(
     assert Console(client).recurring_job("r").klass == "k.K"
 
 
+def test_a_calendar_is_changed_by_the_form_of_its_page_which_shows_what_it_is_now(
+    web: TestClient, client: Client
+) -> None:
+    client.queues["q"].recur("k.K", {}, cron="0 3 * * *", zone="Europe/Berlin", jid="r", missed=7, start=1_893_452_400, overlap="skip")  # fmt: skip
+    html = unescape(web.get("/recurring/r").text)
+    for name, value in (
+        ("by", "cron"),
+        ("cron", "0 3 * * *"),
+        ("zone", "Europe/Berlin"),
+        ("start", "2030-01-01T00:00"),
+    ):
+        assert f'name="{name}" value="{value}"' in html
+    assert '<option value="7" selected>' in html
+    assert "Tue 01 Jan 2030, 03:00 UTC+1" in html
+    form = {"jid": "r", "changes": "true", "by": "cron", "klass": "k.K", "queue": "q", "priority": "0", "retries": "5", "tags": "", "data": "", "cron": "0 3 * * *",
+            "zone": "Europe/Berlin", "missed": "7", "overlap": "skip", "jitter": "0.0", "start": "2030-01-01T00:00", "end": "", "back": "/recurring/r"}  # fmt: skip
+    assert web.post("/act/recurring/edit", data=form, follow_redirects=False).status_code == 303
+    before = client.recurring["r"].facts.calendar
+    assert before is not None
+    assert (before.cron, before.missed, before.start_ms) == ("0 3 * * *", "7", 1_893_452_400_000)
+    refused = web.post("/act/recurring/edit", data=form | {"cron": "0 3 * *"})
+    assert refused.status_code == 400
+    assert 'name="cron" value="0 3 * *"' in refused.text
+    changed = form | {
+        "cron": "30 4 * * *",
+        "zone": "Asia/Tokyo",
+        "missed": "2",
+        "overlap": "allow",
+        "start": "",
+    }
+    assert web.post("/act/recurring/edit", data=changed, follow_redirects=False).status_code == 303
+    after = client.recurring["r"].facts.calendar
+    assert after is not None
+    assert (after.cron, after.zone, after.missed, after.overlap, after.start_ms) == (
+        "30 4 * * *",
+        "Asia/Tokyo",
+        "2",
+        "allow",
+        0,
+    )
+    assert act(web, "recurring/edit", jid="r", cron="30 4 * * *")["text"] == "Nothing to change."
+
+
 # One recurring job.
 
 

@@ -11,7 +11,7 @@ from holdfast.core.library import shown_core
 from holdfast.errors import UsageError
 from holdfast.settings import DEFAULT_BACKLOG
 from holdfast.web import charts, formatting
-from holdfast.web.pages.recurring_form import zone_names
+from holdfast.web.pages.recurring_form import present_calendar, zone_names
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 
@@ -34,6 +34,7 @@ class Pages:
             "shown_core": shown_core,
             "put_options": OPTIONS,
             "zone_names": zone_names,
+            "present_calendar": present_calendar,
         }
         self._environment.globals.update({**formatting.GLOBALS, **more})
 

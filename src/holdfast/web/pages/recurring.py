@@ -22,9 +22,12 @@ from holdfast.settings import check_seconds, check_whole
 from holdfast.text import every, name_or_count
 from holdfast.web.context import Context
 from holdfast.web.pages.recurring_form import (
+    OF_CALENDARS,
     Preview,
     PreviewRecurring,
     Timing,
+    calendar_changes,
+    calendar_of_form,
     preview_of,
     sentence_of,
     timing_options,
@@ -228,7 +231,7 @@ async def one_recurring(ctx: Context, name: str, query: OneQuery) -> OneRecurrin
         is_masked=data != stored(facts.data),
         missed=missed_of(facts, ctx.now_ms),
         tag=tag_of(facts),
-        preview=_preview_of(ctx, PreviewRecurring(interval=facts.interval_ms / 1000), facts),
+        preview=_preview_of(ctx, calendar_of_form(facts), facts),
     )
 
 
@@ -326,7 +329,8 @@ def _some(jids: Sequence[str]) -> list[str]:
 class EditRecurring(Body, frozen=True, kw_only=True):
     """Attributes of a recurring job to change; what is left out stays.
 
-    `interval` is in seconds, `data` JSON ("": as they are), `tags` all of its tags, separated by commas.
+    `interval` is in seconds, `data` JSON ("": as they are), `tags` all of its tags, separated by commas. `cron`, `zone`, `missed`, `overlap`, `jitter`, `start` and
+    `end` are those of `add`, for one that follows a calendar; of `start` and `end`, "" is none.
     """
 
     jid: str
@@ -338,6 +342,13 @@ class EditRecurring(Body, frozen=True, kw_only=True):
     retries: int | None = None
     backlog: int | None = None
     tags: str | None = None
+    cron: str | None = None
+    zone: str | None = None
+    missed: str | int | None = None
+    overlap: str | None = None
+    jitter: float | None = None
+    start: str | float | None = None
+    end: str | float | None = None
 
 
 async def edit(ctx: Context, body: EditRecurring) -> Done:
@@ -382,7 +393,7 @@ def _changes(facts: RecurringFacts, body: EditRecurring) -> dict[str, Any]:
     data = _data_of(body.data)
     if data is not msgspec.UNSET and data != stored(facts.data):
         found["data"] = data
-    return found
+    return found | calendar_changes(facts, {name: getattr(body, name) for name in OF_CALENDARS})
 
 
 def _data_of(given: object) -> object:

@@ -1,6 +1,6 @@
 """The form of a recurring job: when it puts jobs, by an interval or a cron expression, and the next moments of what is typed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Final, Literal
@@ -11,7 +11,7 @@ from holdfast.client.put_options import NOTHING
 from holdfast.client.recur_options import make_recur
 from holdfast.code.calendar import check_zone, zone_of
 from holdfast.commands.recurring import RecurringFacts
-from holdfast.console.read.calendars import NextMoment, next_moments
+from holdfast.console.read.calendars import NextMoment, next_moments, own_zone
 from holdfast.errors import UsageError
 from holdfast.settings import DEFAULT_BACKLOG, Settings
 from holdfast.text import duration, one_line
@@ -105,6 +105,58 @@ class PreviewRecurring(Timing, frozen=True, kw_only=True):
     jid: str = ""
     changes: bool = False
     viewer: str = ""
+
+
+OF_CALENDARS: Final = ("cron", "zone", "missed", "overlap", "jitter", "start", "end")
+"""The fields of a form that are about a calendar; `overlap` is about intervals too."""
+
+
+def present_calendar(facts: RecurringFacts) -> dict[str, object]:
+    """Return what a recurring job has of the fields of a calendar, as a form has them: times in its zone."""
+    own = facts.calendar
+    if own is None:
+        return {"overlap": facts.overlap}
+    zone = zone_of(own_zone(facts))
+    start, end = (
+        datetime.fromtimestamp(when / 1000, zone).strftime("%Y-%m-%dT%H:%M:%S").removesuffix(":00")
+        if when
+        else ""
+        for when in (own.start_ms, own.end_ms)
+    )
+    return {
+        "cron": own.cron,
+        "zone": own.zone,
+        "missed": own.missed,
+        "overlap": own.overlap,
+        "jitter": own.jitter_ms / 1000,
+        "start": start,
+        "end": end,
+    }
+
+
+def calendar_of_form(facts: RecurringFacts) -> PreviewRecurring:
+    """Return the form of a recurring job as it is now."""
+    if facts.calendar is None:
+        return PreviewRecurring(interval=facts.interval_ms / 1000, by="interval")
+    return msgspec.convert({"by": "cron", **present_calendar(facts)}, PreviewRecurring, strict=False)
+
+
+def calendar_changes(facts: RecurringFacts, given: Mapping[str, object]) -> dict[str, object]:
+    """Return the options of `update` for those fields of a calendar that differ from the present ones; None stays. Raises UsageError."""
+    present = present_calendar(facts)
+    changed = {
+        name: value
+        for name, value in given.items()
+        if value is not None and str(value) != str(present.get(name, ""))
+    }
+    zone = str(given.get("zone") or present.get("zone") or "UTC")
+    for name in ("start", "end"):
+        if name in changed:
+            value = changed[name]
+            changed[name] = _moment(name, value if isinstance(value, (str, float, int)) else "", zone) or 0.0
+    if str(changed.get("missed", "")).isdecimal():
+        changed["missed"] = int(str(changed["missed"]))
+    return changed
 
 
 def preview_of(
