@@ -61,6 +61,19 @@ def test_an_interval_of_days_runs_at_its_time_of_day_on_both_sides_of_a_change(z
     assert next(later) == found[8].timestamp()
 
 
+@pytest.mark.parametrize(
+    ("day", "shown"),
+    [
+        (datetime(2026, 3, 27), ["27 02:30 +0100", "29 03:00 +0200", "31 02:30 +0200"]),
+        (datetime(2026, 10, 23), ["23 02:30 +0200", "25 02:30 +0200", "27 02:30 +0100"]),
+    ],
+)
+def test_a_time_of_day_in_the_changed_hour_runs_once_as_a_fixed_time_does(day: datetime, shown: list[str]):
+    start = day.replace(tzinfo=BERLIN).timestamp()
+    found = Calendar(cron_at(timedelta(days=2), time(2, 30)), "Europe/Berlin", start=start).moments(0)
+    assert [f"{datetime.fromtimestamp(next(found), BERLIN):%d %H:%M %z}" for _ in shown] == shown
+
+
 def test_weeks_without_a_start_are_counted_from_a_monday():
     calendar = Calendar(cron_at(timedelta(weeks=2), time(2, 30)), "Europe/Berlin").checked()
     found = calendar.moments(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
