@@ -244,9 +244,9 @@ def test_a_calendar_goes_on_at_the_end_of_its_pause_and_missed_concerns_what_cam
 
 def test_a_template_that_is_set_again_keeps_its_plan_unless_its_calendar_changed(core, clock):
     start = clock.now_ms
-    core(recur(hourly(start, 9)))
-    core(recur(hourly(start, 9, 3)))
-    assert template(core).next_ms == start + HOUR
+    core(recur(hourly(start, 9), tz="2026a"))
+    core(recur(hourly(start, 9, 3), tz="2026b"))
+    assert (template(core).next_ms, template(core).calendar.tz) == (start + HOUR, "2026a")
     core(recur(hourly(start, 9, 3), zone="Europe/Berlin"))
     assert template(core).next_ms == start + 3 * HOUR
 

@@ -47,7 +47,13 @@ end
 -- of which `due` was the next moment.
 local function start_plan(ctx, jid, t, old, due)
   local is_same = old and old.calendar and same_calendar(t.calendar, old.calendar) and plan.last(ctx, jid)
-  if is_same and due > 0 and due < recurrence.NEVER_DUE then return due end
+  if is_same and due > 0 and due < recurrence.NEVER_DUE then
+    if t.calendar.tz ~= old.calendar.tz then -- the version that this plan was made with
+      t.calendar.tz = old.calendar.tz
+      recurrence.write_calendar(ctx, jid, t.calendar)
+    end
+    return due
+  end
   local first, nominal = plan.set(ctx, jid, t.moments, ctx.now - LATE)
   recurrence.set_nominal(ctx, jid, nominal)
   return first
