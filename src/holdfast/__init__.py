@@ -52,9 +52,11 @@ from holdfast.release import VERSION
 
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
+    from holdfast.client.calls import FlowOutcome, chain, group, join
     from holdfast.client.completion import as_completed, gather
     from holdfast.client.config import Config
     from holdfast.client.events import AsyncEvents, Events
+    from holdfast.client.flows import AsyncFlowHandle, FlowHandle
     from holdfast.client.handles import AsyncJob, AsyncQueue, Job, Queue, current_async_job, current_job
     from holdfast.client.plugin import LuaPlugin
     from holdfast.client.put_handles import AsyncHandle, Handle
@@ -72,6 +74,12 @@ __version__ = VERSION
 _LAZY = {
     "AsyncClient": "holdfast.client.aio",
     "AsyncEvents": "holdfast.client.events",
+    "AsyncFlowHandle": "holdfast.client.flows",
+    "FlowHandle": "holdfast.client.flows",
+    "FlowOutcome": "holdfast.client.calls",
+    "chain": "holdfast.client.calls",
+    "group": "holdfast.client.calls",
+    "join": "holdfast.client.calls",
     "AsyncJob": "holdfast.client.handles",
     "AsyncScheduler": "holdfast.client.topics.scheduler",
     "AsyncQueue": "holdfast.client.handles",
@@ -114,6 +122,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "AsyncClient",
     "AsyncEvents",
+    "AsyncFlowHandle",
     "AsyncHandle",
     "AsyncJob",
     "AsyncQueue",
@@ -127,6 +136,8 @@ __all__ = [
     "DependencyRefused",
     "Events",
     "Failed",
+    "FlowHandle",
+    "FlowOutcome",
     "Handle",
     "HoldfastError",
     "InvalidTimeout",
@@ -172,11 +183,14 @@ __all__ = [
     "WorkError",
     "WrongState",
     "as_completed",
+    "chain",
     "create_app",
     "current_async_job",
     "current_job",
     "gather",
     "generate_jid",
+    "group",
+    "join",
     "logger",
     "retry",
 ]

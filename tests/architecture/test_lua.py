@@ -67,7 +67,8 @@ DECIDED_IN = {
         "ctx.throttles.is_full", "ctx.throttles.free", "ctx.budgets.pay", "ctx.budgets.is_spent",
     },
     "nouns.job.ending": {
-        "nouns.failure.failure.add", "nouns.failure.failure.restore", "nouns.dependency.dependents.released", "nouns.job.retention.trim",
+        "nouns.failure.failure.add", "nouns.failure.failure.restore", "nouns.dependency.dependents.released",
+        "nouns.dependency.dependents.ended", "nouns.job.retention.trim",
         "ctx.cancelled.note", "ctx.events.completed", "ctx.events.failed", "ctx.events.exhausted", "ctx.events.canceled",
         "ctx.events.ended",
     },

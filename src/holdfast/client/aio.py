@@ -1,7 +1,7 @@
 """The async client: open, close, run commands."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from holdfast.client.base import ClientBase
 from holdfast.client.bulk import OnePut
@@ -26,8 +26,10 @@ from holdfast.wire.gather import Gatherer, together
 from holdfast.wire.plans import AsyncRunner, Plan
 
 if TYPE_CHECKING:
+    from holdfast.client.calls import Call, Group
     from holdfast.client.config import AsyncConfig
     from holdfast.client.events import AsyncEvents
+    from holdfast.client.flows import AsyncFlowHandle
     from holdfast.client.patterns import AsyncQueuePatterns
     from holdfast.client.recurring import AsyncRecurring
     from holdfast.client.results import AsyncResults
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from holdfast.client.workers import AsyncWorkersOf
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncMethods):
@@ -106,6 +109,24 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncMethods):
         if collector is not None:
             return collector.take_all(self, puts)
         return await self.runner.run(together(self.shard, puts))
+
+    @overload
+    async def put(self, flow: "Call[T]", /, *, jid: str | None = None) -> "AsyncFlowHandle[T]": ...
+    @overload
+    async def put(self, flow: "Group[T]", /, *, jid: str | None = None) -> "AsyncFlowHandle[list[T]]": ...
+    async def put(self, flow: object, /, *, jid: str | None = None) -> "AsyncFlowHandle[object]":
+        """Put the jobs of a flow, all of them or none, as `Client.put`. Raises UsageError, JobNotFound, JobExists, QueueFull."""
+        from holdfast.client.flows import AsyncFlowHandle, handle_arguments, plan
+
+        made = plan(flow, jid, self.settings)
+        return AsyncFlowHandle(self, *handle_arguments(made, await self.run(made.command())))
+
+    async def flow(self, jid: str, /) -> "AsyncFlowHandle[Any]":
+        """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow.lua."""
+        from holdfast.client.flows import AsyncFlowHandle, found_arguments
+        from holdfast.commands.flows import FlowGet
+
+        return AsyncFlowHandle(self, *found_arguments(jid, await self.run(FlowGet([jid]))))
 
     async def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
         """Wait until a job has ended, at most `timeout` seconds; return its Outcome, which may still be `open`."""

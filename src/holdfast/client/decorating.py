@@ -15,8 +15,9 @@ from holdfast.errors import JobNotFound, UsageError
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from holdfast.client.calls import Call
     from holdfast.client.descriptors import AnyClient
-    from holdfast.client.function_jobs import AsyncFunctionJob, Bound, FunctionJob
+    from holdfast.client.function_jobs import AsyncFunctionJob, FunctionJob
     from holdfast.client.handles import AsyncJob, Job
     from holdfast.client.job_lookup import AsyncJobs, Jobs
     from holdfast.client.recur_options import CalendarOptions
@@ -79,7 +80,7 @@ class Declaring:
 
     def schedule(
         self,
-        call: "Bound[object]",
+        call: "Call[object]",
         /,
         *,
         every: "Duration | str",

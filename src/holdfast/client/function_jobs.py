@@ -12,11 +12,12 @@ import inspect
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast
 
 import msgspec
 from msgspec import Raw
 
+from holdfast.client.calls import Accepts, Call, CalledJob, Group, Partial
 from holdfast.client.descriptors import AnyClient
 from holdfast.client.put_handles import AsyncHandle, Handle
 from holdfast.client.recur_options import CalendarOptions
@@ -30,28 +31,11 @@ from holdfast.errors import UsageError
 from holdfast.settings import DEFAULT_BACKLOG, SHORTEST, Duration, check_list, check_name, check_seconds
 
 P = ParamSpec("P")
+P2 = ParamSpec("P2")
+A = TypeVar("A")
 C = TypeVar("C")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-
-
-class Bound(Generic[R_co]):
-    """A call of a function job for `put_many` and `schedule`, with its arguments checked and encoded."""
-
-    __slots__ = ("args", "changes", "data", "entry", "kwargs")
-
-    def __init__(
-        self,
-        entry: Registered,
-        data: Raw,
-        args: Sequence[object],
-        kwargs: Mapping[str, object],
-        changes: PutChanges,
-    ) -> None:
-        self.entry, self.data, self.args, self.kwargs, self.changes = entry, data, args, kwargs, changes
-
-    def __repr__(self) -> str:
-        return f"<Bound {self.entry.name} {bytes(self.data).decode():.80}>"
 
 
 def data_of_all(entry: Registered, calls: Iterable[object], limit: int) -> Iterator[Raw]:
@@ -64,8 +48,8 @@ def data_of_all(entry: Registered, calls: Iterable[object], limit: int) -> Itera
 
 
 def _data_of(entry: Registered, call: object, limit: int) -> Raw:
-    if isinstance(call, Bound):
-        bound = cast("Bound[object]", call)
+    if isinstance(call, Call):
+        bound = cast("Call[object]", call)
         if bound.entry is not entry:
             raise UsageError(f"{bound!r} is not a call of {entry.name}")
         return bound.data
@@ -244,9 +228,9 @@ def _offset(seconds: float, interval: float) -> float:
 
 def declare(call: object, timing: Timing, module: str) -> None:
     """Have each worker that loads `module` put a recurring job of a call at its start. Raises UsageError."""
-    if not isinstance(call, Bound):
+    if not isinstance(call, Call):
         raise UsageError(f"schedule: expected a call such as report.call(7), got {call!r:.80}")
-    bound = cast("Bound[object]", call)
+    bound = cast("Call[object]", call)
     check_recurring(bound.changes)
     bound.entry.declare(Declaration(module, timing.given(), bound.args, bound.kwargs, bound.changes))
 
@@ -263,7 +247,7 @@ _OTHER_LIBRARIES: Final = {
     "apply_async": "options(delay=…).put(…)",
     "delay": "put(…)",
     "enqueue": "put(…)",
-    "map": "put_many([…])",
+    "si": "call(…) and after(…)",
     "perform_async": "put(…)",
     "perform_in": "put_in(seconds, …)",
     "queue": "put(…)",
@@ -325,12 +309,34 @@ class AnyFunctionJob(Generic[P, C, R]):
         other._plain = self._plain
         return other
 
-    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
-        """Return a call for `put_many` and `schedule`, with its arguments checked now, by type checkers too. Raises UsageError."""
-        return Bound(self.registered, self.write(args, kwargs), args, kwargs, self.changes)
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """Return a call for `put_many`, `schedule` and flows, with its arguments checked now, by type checkers too. Raises UsageError."""
+        return Call(self, args, kwargs)
 
     bind = call
     """`call`, under the name that older programs use."""
+
+    def partial(
+        self: "AnyFunctionJob[Concatenate[A, P2], Any, R]", /, *args: P2.args, **kwargs: P2.kwargs
+    ) -> Partial[A, R]:
+        """Return a step of a flow with the arguments behind the first one, which is the result before it: `chain(load.call(7), store.partial(table="x"))`."""
+        return Partial(self, args, kwargs)
+
+    def map(self: Accepts[A, R], items: Iterable[A], /) -> Group[R]:
+        """Return a group of one call for each item: `resize.map(paths).then(album)`. Raises UsageError."""
+        job = cast("CalledJob", self)
+        return Group([Call(job, (item,), {}) for item in items])
+
+    @property
+    def flow_step(self) -> Callable[P, R]:
+        """The function as a step of a flow, for type checkers."""
+        return cast("Callable[P, R]", self._function)
+
+    def write_behind(
+        self, places: Sequence[bytes], args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> tuple[Raw, list[int]]:
+        """Return the data of a call whose first arguments are not known yet, and where each begins. Raises UsageError."""
+        return self.registered.arguments.write_behind(places, args, kwargs, self.app.settings.max_data)
 
     def write(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Raw:
         """Return the data of a put. Raises UsageError naming an argument that does not fit."""

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from holdfast.client.base import ClientBase
 from holdfast.client.bulk import ONE_PUT, Batch, OnePut
@@ -32,8 +32,10 @@ from holdfast.wire.plans import Plan, Runner
 from holdfast.wire.sync import DRIVER_CLASSES, Link, Redis
 
 if TYPE_CHECKING:
+    from holdfast.client.calls import Call, Group
     from holdfast.client.config import Config
     from holdfast.client.events import Events
+    from holdfast.client.flows import FlowHandle
     from holdfast.client.patterns import QueuePatterns
     from holdfast.client.recurring import Recurring
     from holdfast.client.results import SyncResults
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from holdfast.client.workers import WorkersOf
 
 R = TypeVar("R")
+T = TypeVar("T")
 log = logging.getLogger("holdfast")
 
 
@@ -163,6 +166,28 @@ class Client(Decorating, ClientBase[Redis], SyncMethods):
             del self._batches[me]
             batch.send()
         batch.check()
+
+    @overload
+    def put(self, flow: "Call[T]", /, *, jid: str | None = None) -> "FlowHandle[T]": ...
+    @overload
+    def put(self, flow: "Group[T]", /, *, jid: str | None = None) -> "FlowHandle[list[T]]": ...
+    def put(self, flow: object, /, *, jid: str | None = None) -> "FlowHandle[object]":
+        """Put the jobs of a flow, all of them or none: `app.put(chain(fetch.call(url), parse, store))`. Returns its handle.
+
+        `jid` names the flow, its jobs are `<jid>-<number>`; a flow of that jid that was put before stays as it is (`is_new` is False). At most
+        512 jobs. Raises UsageError, JobNotFound for a parent that does not exist, JobExists, QueueFull. Core: verbs/flow.lua.
+        """
+        from holdfast.client.flows import FlowHandle, handle_arguments, plan
+
+        made = plan(flow, jid, self.settings)
+        return FlowHandle(self, *handle_arguments(made, self.run(made.command())))
+
+    def flow(self, jid: str, /) -> "FlowHandle[Any]":
+        """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow.lua."""
+        from holdfast.client.flows import FlowHandle, found_arguments
+        from holdfast.commands.flows import FlowGet
+
+        return FlowHandle(self, *found_arguments(jid, self.run(FlowGet([jid]))))
 
     def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
         """Wait until a job has ended, at most `timeout` seconds; return its Outcome, which may still be `open`."""

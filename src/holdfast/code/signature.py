@@ -68,6 +68,15 @@ class _Envelope(msgspec.Struct, gc=False):
 _decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
 
 
+_HEAD: Final = b'{"args":['
+
+
+class _Place(NamedTuple):
+    """An argument that is not known yet: the JSON that stands for it."""
+
+    text: bytes
+
+
 def _check_text(value: Any, why: str) -> None:
     """Raise UsageError for a key that would become text. Of an annotation that is Any it is known that the worker gets plain JSON."""
     if not all(isinstance(key, str) for key in value):
@@ -103,7 +112,28 @@ class Arguments:
             pairs = [b"%s:%s" % (_encode_same(parameter.name), value) for parameter, value in named]
         except UnicodeError as error:
             raise UsageError(f"{self._title}: the name of an argument cannot be encoded: {error}") from None
-        return msgspec.Raw(b'{"args":[%s],"kwargs":{%s}}' % (b",".join(values), b",".join(pairs)))
+        return msgspec.Raw(b'%s%s],"kwargs":{%s}}' % (_HEAD, b",".join(values), b",".join(pairs)))
+
+    def write_behind(
+        self,
+        places: Sequence[bytes],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        limit: int = MAX_DATA,
+    ) -> tuple[msgspec.Raw, list[int]]:
+        """Return the data of a put whose first arguments are not known yet, and where the JSON in `places` that stands for each begins.
+
+        Raises UsageError as `write` does.
+        """
+        values, named = self._bind(
+            [*map(_Place, places), *args], kwargs, partial(self._place_or_value, limit)
+        )
+        starts = [len(_HEAD) + sum(len(value) + 1 for value in values[:at]) for at in range(len(places))]
+        pairs = [b"%s:%s" % (_encode_same(parameter.name), value) for parameter, value in named]
+        return msgspec.Raw(b'%s%s],"kwargs":{%s}}' % (_HEAD, b",".join(values), b",".join(pairs))), starts
+
+    def _place_or_value(self, limit: int, parameter: _Parameter, value: object) -> bytes:
+        return value.text if isinstance(value, _Place) else self._written(limit, parameter, value)
 
     def read(self, data: bytes) -> tuple[list[object], dict[str, object]]:
         """Return the arguments in the data of a job, with the types of the annotations.

@@ -23,6 +23,7 @@ _MODULES: Final = (
     "failures",
     "options",
     "dependencies",
+    "flows",
     "recurring",
     "workers",
     "topics",

@@ -45,6 +45,7 @@ from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.logs import ERROR, JOB, jobs_log
 from holdfast.models import JobFacts
 from holdfast.models.job import BUDGETED
+from holdfast.models.layout import FLAGS
 from holdfast.settings import check_milliseconds, check_name
 from holdfast.text import one_line
 
@@ -326,7 +327,8 @@ def after_return(current: RunningJob, target: CodeTarget, value: Any) -> Outcome
             current.error = error
             return raised(facts, None, error, data)
     function = target.function
-    if function is not None and (facts.options or function.keep_ms or function.strict_results):
+    is_wanted = facts.options or facts.flags & FLAGS["DEPENDENTS"]
+    if function is not None and (is_wanted or function.keep_ms or function.strict_results):
         return _completed(facts, function, value, data, follow)
     if target.completes:
         if follow:
@@ -353,7 +355,9 @@ def _completed(
     facts: JobFacts, function: Registered, value: Any, data: bytes, follow: Sequence[FollowUp]
 ) -> Outcome:
     keep, result = int(facts.options.get("keep", function.keep_ms)), b""
-    if keep or function.strict_results:
+    # Jobs that wait for this one may take its result, which need not be kept for that.
+    is_wanted = bool(keep or facts.flags & FLAGS["DEPENDENTS"])
+    if is_wanted or function.strict_results:
         try:
             result = b"null" if value is None else encode_value(value)
         except Terminated:
@@ -368,7 +372,7 @@ def _completed(
             return failed(facts, WRONG_RESULT, f"the result of {function.name} is wrong: {mismatch}", data)
         if mismatch:
             _warn_of_result(facts, function, mismatch)
-    if not keep:
+    if not is_wanted:
         result = b""
     if follow:
         return CompleteX(facts.worker, facts, data, keep, result, follow=follow)

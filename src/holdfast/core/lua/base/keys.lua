@@ -24,6 +24,7 @@ local function native(root)
     ready = root .. "R", timer = root .. "T", fleets = root .. "N", fleet_wake = root .. "N:",
     ended = root .. "E", ended_mark = root .. "E:", unique = root .. "X:",
     plan = root .. "L:", plans = root .. "L", declared = root .. "r",
+    flow = root .. "J:", flows = root .. "J",
     operations = root .. "O", operation = root .. "O:", operation_changed = root .. "Ou:",
     operation_refused = root .. "Or:", identifiers = root .. "qi", priorities = root .. "qp",
     by_queue = {}, queue_count = 0,

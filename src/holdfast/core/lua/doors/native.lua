@@ -20,7 +20,7 @@ local audit = require("nouns.operation.audit")
 local event = require("nouns.event.event")
 local rollback = require("nouns.lease.rollback")
 local touched_jobs = require("nouns.job.touched_jobs")
-local dependents = require("nouns.dependency.dependents")
+local ending = require("nouns.job.ending")
 local throttle = require("nouns.throttle.throttle")
 local throttles = require("doors.native_throttles")
 local topics = require("doors.native_topics")
@@ -57,7 +57,7 @@ end
 -- What a changing call does for others: it continues what an earlier one had to leave, and
 -- publishes what it changed, if someone watches.
 local function afterwards(ctx)
-  if root.has(ctx, root.RELEASING) then dependents.continue(ctx) end
+  if root.has(ctx, root.RELEASING) then ending.continue(ctx) end
   if root.has(ctx, root.UPKEEP) then throttle.continue(ctx) end
   if ctx.watched then event.publish_changes(ctx) end
 end

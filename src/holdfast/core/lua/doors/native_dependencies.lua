@@ -8,8 +8,10 @@ local put_options = require("doors.put_options")
 local dependency = require("nouns.dependency.dependency")
 local complete_x = require("verbs.complete_x")
 local depend = require("verbs.depend")
+local flow_verbs = require("verbs.flow")
 
 local MOST = bounds.BATCH
+local MOST_OF_FLOW = 4096 -- what the jobs of one may weigh together
 local MODES = { add = true, remove = true, all = true }
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 
@@ -49,6 +51,25 @@ return {
     local jid, score, member = checks.name(args, 1, "jid"), cursor(args, 2)
     return depend.dependents(ctx, jid, score, member, checks.number(args, 3, "count", 1, MOST))
   end },
+  { "flow_put", ADDS, "line number flow label " ..
+    "(queue priority retries delay jid klass data options (option value)...)...",
+    requests.row(function(ctx, args)
+      local flow, label = checks.name(args, 3, "flow"), checks.name(args, 4, "label")
+      local jobs = put_options.placed(args, 5, 0, MOST_OF_FLOW, true)
+      if #jobs < 1 or #jobs > MOST then checks.bad("a flow has 1 to " .. MOST .. " jobs") end
+      return flow_verbs.put(ctx, flow, label, jobs)
+    end) },
+  { "flow_get", READS, "flow...", function(ctx, args)
+    return flow_verbs.get(ctx, args, 1, checks.names(args, 1, "flow"))
+  end },
+  { "flow_states", READS, "flow", function(ctx, args) return flow_verbs.states(ctx, checks.name(args, 1, "flow")) end },
+  { "flow_list", READS, "cursor count", function(ctx, args)
+    local score, member = cursor(args, 1)
+    return flow_verbs.list(ctx, score, member, checks.number(args, 2, "count", 1, MOST))
+  end },
+  { "flow_forget", DRAINS, "line number flow...", requests.row(function(ctx, args)
+    return flow_verbs.forget(ctx, args, 3, checks.names(args, 3, "flow"))
+  end) },
   { "complete_x", DRAINS, "worker jid token data keep result next_queue delay parents parent... " ..
     "(queue priority retries delay jid klass data options (option value)...)...", function(ctx, args)
     local worker, jid = checks.word(args, 1, "worker"), checks.name(args, 2, "jid")

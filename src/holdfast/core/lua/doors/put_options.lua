@@ -23,10 +23,13 @@ M.CALENDAR = {
 local IS_MS = { jitter = true, start = true, ["end"] = true }
 local IS_WORD = { cron = true, zone = true, overlap = true }
 local MISSED, MOST_MISSED = { once = true, skip = true, all = true }, 1000
--- Of one that code declares: the most bytes of its module, of the version of the program, and of the name of the worker that put it.
+-- Of one that code declares: the most bytes of its module, of the version of the program, and of the name of the
+-- worker that put it.
 local DECLARED = { module = 200, version = 100, by = 200 }
 local whole = { ["1"] = 1, ["2"] = 2, ["3"] = 3 }
 local HOLDS = { ["end"] = true, start = true }
+local POLICIES = { wait = true, run = true, fail = true }
+local MOST_EDGES = bounds.BATCH
 local CONFLICTS = { "keep", "raise", "replace", "cancel" }
 
 -- "kind:first:most:jitter": ms, ms, percent.
@@ -85,8 +88,24 @@ local OF_KEYS = {
   on_conflict = function(args, i) return conflict(args[i]) end,
 }
 
+-- "policy from length parent": a parent, what becomes of the job when that ends, and the place in its data of what that
+-- ends with (from -1: none).
+local function edge(opts, given, i, size)
+  local policy, from, length, parent = match(given[i] or "", "^(%a+) (-?%d+) (%d+) (.+)$")
+  from, length = tonumber(from), tonumber(length)
+  if not POLICIES[policy] then checks.bad("an edge is wait, run or fail, two numbers of a place, and a jid") end
+  if from < -1 or from + length > size then checks.bad("the place of an edge lies outside the data") end
+  if not text.is_clean(parent) or #parent > bounds.NAME then checks.bad("the parent of an edge is no jid") end
+  opts.edges = opts.edges or {}
+  if #opts.edges >= MOST_EDGES then refuse.call("TOO_MANY", "at most " .. MOST_EDGES .. " parents a job") end
+  for _, one in ipairs(opts.edges) do
+    if one.parent == parent then checks.bad("a job waits for a parent by one edge") end
+  end
+  opts.edges[#opts.edges + 1] = { policy = policy, from = from, length = length, parent = parent }
+end
+
 -- The options in args[first … first + 2 * count - 1], (option, value) pairs.
-local function read(args, first, count)
+local function read(args, first, count, in_flow)
   local opts, seen = {}, nil
   for i = first, first + 2 * count - 1, 2 do
     local option, list = args[i], LIST[args[i]]
@@ -110,6 +129,8 @@ local function read(args, first, count)
       opts.declared[option] = checks.text(args, i + 1, option, DECLARED[option])
     elseif option == "trace" then
       opts.trace = trace(args[i + 1])
+    elseif option == "edge" and in_flow then
+      edge(opts, args, i + 1, #args[first - 2])
     elseif option == "needs" then
       opts.needs = checks.number(args, i + 1, option, 1, bounds.LEVELS)
     elseif LEAST[option] then
@@ -131,8 +152,9 @@ end
 
 local function weigh(jobs, weight)
   jobs.weight = jobs.weight + weight
-  if jobs.weight <= MOST then return end
-  refuse.call("TOO_MANY", "at most " .. MOST .. " a call: a job counts 2, with options 3, each option 1, a parent 2")
+  if jobs.weight <= jobs.most then return end
+  local weights = " a call: a job counts 2, with options 3, each option 1, a parent 2"
+  refuse.call("TOO_MANY", "at most " .. jobs.most .. weights)
 end
 
 -- Appends the job in args[i …]: jid, klass, data, how many options, (option, value)…
@@ -142,7 +164,7 @@ local function append(jobs, args, i)
   weigh(jobs, 2 + count + (count > 0 and 1 or 0))
   if i + 3 + 2 * count > #args then checks.bad("an option has no value") end
   checks.data(args, i + 2)
-  local opts = read(args, i + 4, count)
+  local opts = read(args, i + 4, count, jobs.in_flow)
   jobs[#jobs + 1] = {
     jid = checks.name(args, i, "jid"), klass = checks.word(args, i + 1, "klass"), data = args[i + 2], opts = opts,
   }
@@ -157,7 +179,7 @@ end
 
 -- Jobs in args[first …] for one queue. Their `depend`: some wait for others; `unique`: some have a key.
 function M.jobs(args, first)
-  local jobs, i = { weight = 0, depend = false, unique = false }, first
+  local jobs, i = { weight = 0, most = MOST, in_flow = false, depend = false, unique = false }, first
   while i <= #args do i = append(jobs, args, i) end
   return jobs
 end
@@ -187,8 +209,11 @@ function M.keyed(args, first)
 end
 
 -- Jobs in args[first …], each behind its own place to go; `weight` was used before.
-function M.follow_ups(args, first, weight)
-  local jobs, i = { weight = weight, depend = false, unique = false }, first
+function M.follow_ups(args, first, weight) return M.placed(args, first, weight, MOST, false) end
+
+-- The same of up to `most`; `in_flow`: they may have edges.
+function M.placed(args, first, weight, most, in_flow)
+  local jobs, i = { weight = weight, most = most, in_flow = in_flow, depend = false, unique = false }, first
   while i <= #args do
     local name, priority, retries, delay, losses = checks.placing(args, i)
     i = append(jobs, args, i + 4)

@@ -12,7 +12,6 @@ local loss = require("nouns.lease.loss")
 local operation = require("nouns.operation.operation")
 local queues = require("nouns.queue.queue")
 local state = require("nouns.job.state")
-local unique = require("nouns.job.unique")
 local tag = require("nouns.job.tag")
 local cancel = require("verbs.cancel")
 local move = require("verbs.move")
@@ -44,9 +43,9 @@ end
 local function retry(ctx, jid, r, name, _, later)
   if later.known[jid] then refuse.call("WRONG_STATE", jid .. " is waiting") end
   check_state(jid, r, state.FAILED)
-  local holder = ctx.keys.unique and unique.taken_from(ctx, jid, r, later.known)
-  if holder then refuse.call("NOT_UNIQUE", holder) end
-  later[#later + 1] = { jid = jid, r = r, queue = name ~= "" and name or r.queue, place = later.place }
+  local found, refused = unfail.may_revive(ctx, jid, r, later.known)
+  if refused then refuse.for_all(refused) end
+  later[#later + 1] = { jid = jid, r = found, queue = name ~= "" and name or r.queue, place = later.place }
   later.known[jid] = true
   return r.queue
 end

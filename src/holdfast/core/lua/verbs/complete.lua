@@ -23,7 +23,7 @@ end
 
 -- One job of the batch, in memory where that is enough. Returns its new record,
 -- queue name, time of the pop and whether it has keys of its own, or nil and a code.
-local function settle(ctx, worker, jid, token, data, bytes)
+local function settle(ctx, worker, jid, token, data, bytes, returned)
   touched_jobs.note(jid)
   if bytes and data == "" then
     local new, name, popped = ctx.record.complete(bytes, worker, token, ctx.now)
@@ -31,19 +31,20 @@ local function settle(ctx, worker, jid, token, data, bytes)
   end
   local r = bytes and ctx.record.read(bytes)
   if not r or not lease.is_held(r, worker, token) then return nil, M.refusal(ctx, jid, r, worker, token) end
-  return ending.complete(ctx, jid, r, data)
+  return ending.complete(ctx, jid, r, data, returned)
 end
 
--- Ends a lease that is held, off the straight way; `data` may be "": unchanged.
-function M.one(ctx, jid, r, data)
-  local new, name, popped, extra = ending.complete(ctx, jid, r, data)
+-- Ends a lease that is held, off the straight way; `data` may be "": unchanged, `returned` too: no result.
+function M.one(ctx, jid, r, data, returned)
+  local new, name, popped, extra = ending.complete(ctx, jid, r, data, returned)
   ending.write_one(ctx, keys.of_queue(ctx, name), jid, ctx.keys.job .. jid, new, popped, extra, jid)
 end
 
 local function complete_one(ctx, worker, args, i, lost)
   local jid, keep = args[i], args[i + 3]
   local key = ctx.keys.job .. jid
-  local new, name, popped, extra = settle(ctx, worker, jid, tonumber(args[i + 1]), args[i + 2], call("GET", key))
+  local new, name, popped, extra = settle(ctx, worker, jid, tonumber(args[i + 1]), args[i + 2], call("GET", key),
+    args[i + 4])
   if not new then
     lost[1], lost[2] = jid, name
     return
@@ -77,7 +78,8 @@ local function complete_many(ctx, worker, args, first, last, lost)
     local base = first + (i - 1) * WIDTH
     local jid = args[base]
     local bytes = settled[jid] or found[i] -- a jid named twice finds its job complete
-    local new, name, popped, extra = settle(ctx, worker, jid, tonumber(args[base + 1]), args[base + 2], bytes)
+    local new, name, popped, extra = settle(ctx, worker, jid, tonumber(args[base + 1]), args[base + 2], bytes,
+      args[base + 4])
     if new then
       n, settled[jid] = n + 1, new
       if not group or group.name ~= name then group = group_of(ctx, groups, name) end

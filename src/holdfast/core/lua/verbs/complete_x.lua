@@ -34,7 +34,7 @@ local function put_all(ctx, jobs, order)
 end
 
 local function end_it(ctx, jid, r, how, jobs, order)
-  complete.one(ctx, jid, r, how.data)
+  complete.one(ctx, jid, r, how.data, how.result)
   if how.keep > 0 then result.keep(ctx, jid, how.result, how.keep) end
   put_all(ctx, jobs, order)
   return state.NAME[state.COMPLETE]

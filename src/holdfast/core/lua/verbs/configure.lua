@@ -2,6 +2,7 @@
 local config = require("nouns.setting.config")
 local event = require("nouns.event.event")
 local retention = require("nouns.job.retention")
+local flows = require("nouns.flow.flow")
 local unique = require("nouns.job.unique")
 local workers = require("nouns.lease.worker")
 local watch = require("verbs.watch")
@@ -39,6 +40,7 @@ function M.sweep(ctx)
   watch.lower(ctx)
   workers.sweep(ctx)
   if ctx.cancelled then ctx.cancelled.sweep(ctx) end
+  if ctx.keys.flows then flows.sweep(ctx) end
   return retention.sweep(ctx) + (ctx.keys.unique and unique.sweep(ctx) or 0)
 end
 

@@ -5,14 +5,17 @@ local refuse = require("base.refuse")
 local queue_bounds = require("nouns.queue.queue_bounds")
 local cycle = require("nouns.dependency.dependency_cycle")
 local dependency = require("nouns.dependency.dependency")
+local handover = require("nouns.dependency.handover")
 local ending = require("nouns.job.ending")
 local extra = require("nouns.job.extra")
 local history = require("nouns.job.history")
+local failure = require("nouns.failure.failure")
 local job = require("nouns.job.job")
 local lease = require("nouns.lease.lease")
 local options = require("nouns.job.options")
 local placement = require("nouns.job.placement")
 local queues = require("nouns.queue.queue")
+local result = require("nouns.job.result")
 local report = require("nouns.lease.report")
 local state = require("nouns.job.state")
 local tag = require("nouns.job.tag")
@@ -34,9 +37,32 @@ local function losses_of(target)
   return false
 end
 
+-- A job waits for others by edges. Those that are complete, or gone but for their results, have ended already; of one
+-- that failed, the job learns as if it failed now: `r.doomed` is why it has to fail.
+local function wait_by_edges(ctx, jid, r, edges)
+  for _, edge in ipairs(edges) do
+    local p = job.read(ctx, edge.parent)
+    local noted = p and p.state == state.FAILED and failure.read(ctx, edge.parent, p)
+    local ended = noted and { group = noted[failure.GROUP], message = noted[failure.MESSAGE] }
+    if edge.from >= 0 then extra.set(ctx, jid, r, dependency.PLACES, "1") end
+    if not p or p.state == state.COMPLETE then
+      handover.keep(ctx, jid, edge, { result = result.read(ctx, edge.parent) or nil })
+    elseif ended and edge.policy == dependency.RUN then
+      handover.keep(ctx, jid, edge, ended)
+    else
+      links.join_by(ctx, jid, r, edge)
+      if ended and edge.policy == dependency.FAIL then
+        r.doomed = handover.reason(edge.parent, ended)
+      end
+    end
+  end
+  if dependency.is_open(r) then return end
+  handover.put_in(ctx, jid, r)
+end
+
 -- Gives the job its options. `opts` (nil: none) has tags (nil: none if this is a put; the present
 -- ones, added again, if `target.alone`), throttles (nil: none), depends (nil or empty: unchanged), and
--- what `options` keeps; `follows` (nil: none) is a job for whose end, of whatever kind, it waits.
+-- what `options` keeps; `edges` (nil: none) are parents with policies: see `dependency`.
 local function apply_options(ctx, target, jid, r, opts)
   if opts then r.fields = {} end
   if ctx.throttles.assign then ctx.throttles.assign(ctx, target.queue, jid, r, opts and opts.throttles) end
@@ -51,12 +77,13 @@ local function apply_options(ctx, target, jid, r, opts)
   if not opts then return end
   extra.flush(ctx, jid, r)
   if opts.depends and opts.depends[1] then links.replace(ctx, jid, r, opts.depends) end
-  if opts.follows then links.follow(ctx, jid, r, opts.follows) end
+  if opts.edges then wait_by_edges(ctx, jid, r, opts.edges) end
 end
 
 -- A job that is new, or begins a new life, goes where it belongs. Writes the record.
 local function settle_in(ctx, target, jid, r)
   placement.settle(ctx, target, jid, r)
+  if r.doomed then ending.fail_for_parent(ctx, jid, r.doomed) end
   if ctx.events.tracked then ctx.events.tracked(ctx, "put", jid, r) end
 end
 
@@ -123,13 +150,12 @@ local function follow(ctx, target, jid, opts, holder, r)
   if r.state == state.COMPLETE or r.state == state.FAILED then return nil end
   local refused = cycle.refusal(ctx, target, jid, job.read(ctx, jid), { holder })
   if refused then return refused end
-  opts.follows = holder
+  opts.edges = { { parent = holder, policy = dependency.RUN, from = -1, length = 0 } }
 end
 
 -- What becomes of a put whose key another job holds; nil: it may be put, and cancels the job that is returned behind,
 -- with its record.
 local function meet(ctx, target, jid, klass, body, opts)
-  opts.follows = nil
   local holder, r = unique.standing(ctx, unique.of(klass, opts.unique_key), jid)
   if not holder then return nil end
   if opts.only_own and r.queue ~= target.queue.name then return refuse.job("NOT_UNIQUE", "a job of another queue") end
@@ -157,7 +183,7 @@ end
 -- The queue becomes known with its first job. With `target.alone` a job that is new and surely
 -- ready takes its sequence number in the same step.
 local function enter(ctx, target, r, opts)
-  local now = target.alone and not r and target.delay <= 0 and not (opts and (opts.depends or opts.follows))
+  local now = target.alone and not r and target.delay <= 0 and not (opts and (opts.depends or opts.edges))
   target.first, target.idle, target.limited = queues.enter(ctx, target.queue, now and 1 or 0)
   if not now then target.first = nil end
 end

@@ -201,7 +201,7 @@ end
 -- `why` are kept for people. Returns whether that changed something.
 function M.pause(ctx, jid, on, who, why, until_)
   local t = found(ctx, jid)
-  if on and until_ > 0 and until_ <= ctx.now then refuse.call("BAD_ARGUMENT", "the end of the pause is over already") end
+  if on and until_ > 0 and until_ <= ctx.now then refuse.call("BAD_ARGUMENT", "the pause is over already") end
   if on == (t.paused ~= nil) and (not on or until_ == (t.pause_ends or 0)) then return 0 end
   if on then recurrence.pause(ctx, jid, t, who, why, until_) else recurrence.resume(ctx, jid, t, ctx.now) end
   return 1

@@ -1,6 +1,9 @@
 -- unfail: failed jobs of a group go back to work, those first that failed first.
 local keys = require("base.keys")
 local record = require("base.record")
+local refuse = require("base.refuse")
+local dependency = require("nouns.dependency.dependency")
+local dependents = require("nouns.dependency.dependents")
 local failure = require("nouns.failure.failure")
 local event = require("nouns.event.event")
 local extra = require("nouns.job.extra")
@@ -32,16 +35,33 @@ end
 -- Failed jobs get a new life in this queue, in that order: their retries are renewed, their
 -- priority and what was noted of the failure are kept.
 function M.revive(ctx, queue, jids, records)
-  local first, idle = queues.enter(ctx, queue, #jids)
   local failures, beside = noted(ctx, jids, records)
   failure.remove_many(ctx, jids, records, failures)
+  local ready_jids, ready = {}, {}
   for i = 1, #jids do
     local jid, r, had = jids[i], records[i], beside[i]
     history.add(ctx, jid, r, history.PUT, queue.name, nil, nil, had[LINES])
     if had[PROGRESS] or had[LOG] or had[PREEMPTED] or had[UNKNOWN] then report.clear(ctx, jid, r) end
     r.queue, r.remaining, r.losses = queue.name, r.retries, 0
+    if dependency.is_open(r) then
+      dependency.hold_back(ctx, queue, jid, r, 0)
+      job.write(ctx, jid, r)
+    else
+      ready_jids[#ready_jids + 1], ready[#ready + 1] = jid, r
+    end
   end
-  job.make_many_ready(ctx, queue, jids, records, first, idle)
+  local first, idle = queues.enter(ctx, queue, #ready)
+  job.make_many_ready(ctx, queue, ready_jids, ready, first, idle)
+end
+
+-- A failed job that may be tried again with those in the set `others`: its record; or nil, and why not. One that failed
+-- for its parents waits for those that are not complete.
+function M.may_revive(ctx, jid, r, others)
+  local holder = ctx.keys.unique and unique.taken_from(ctx, jid, r, others)
+  if holder then return nil, refuse.job("NOT_UNIQUE", holder) end
+  if not dependency.is_open(r) then return r end
+  local found, problem = dependents.look_again(ctx, jid, r)
+  return found, problem and refuse.job("WRONG_STATE", format("%s waits: %s", jid, problem))
 end
 
 -- Moves the oldest `count` jobs of a group behind the first `skipped`, as far as they are failed; the others leave it,
@@ -51,12 +71,14 @@ local function move_some(ctx, queue, group, skipped, count)
   local oldest, jids, records, stay, others = failure.oldest(ctx, group, count, skipped), {}, {}, 0, {}
   for i = 1, #oldest do
     local r, n = job.read(ctx, oldest[i]), #jids + 1
-    if not r or r.state ~= state.FAILED then
+    local is_failed = r and r.state == state.FAILED
+    if is_failed then r = M.may_revive(ctx, oldest[i], r, others) end
+    if not is_failed then
       failure.leave(ctx, group, oldest[i])
-    elseif ctx.keys.unique and unique.taken_from(ctx, oldest[i], r, others) then
-      stay = stay + 1
-    else
+    elseif r then
       jids[n], records[n], others[oldest[i]] = oldest[i], r, true
+    else
+      stay = stay + 1
     end
   end
   if #jids > 0 then M.revive(ctx, queue, jids, records) end

@@ -5,19 +5,37 @@
 -- set `d:<jid>`, by when they came. Flags DEPENDING and DEPENDENTS are up while there are any;
 -- a job that is DEPENDING is in state `depends`.
 --
--- Most children wait until the parent is complete: the value of their field is "". Those that wait for any end of it
--- have ANY_END there, and a score from `FOLLOWS` on.
+-- Most children wait until the parent is complete: the value of their field is "". Others have an edge there, which
+-- `edge_of` reads: the policy, and where in the data of the child that goes which the parent ended with. The policy is
+-- `wait` (until the parent is complete), `run` (for any end of it), or `fail` (the child fails if the parent does not
+-- complete). The scores of children show the policy, too: those of `fail` lie from `FOLLOWS` on, those of `run` from
+-- `RUNS` on.
 local record = require("base.record")
 local job = require("nouns.job.job")
 local state = require("nouns.job.state")
 local M = {}
 
 local DEPENDING, DEPENDENTS, EXTRA = record.FLAG.DEPENDING, record.FLAG.DEPENDENTS, record.FLAG.EXTRA
+M.PLACES = "f" -- field of a job whose data have places for what its parents end with
 M.OPEN = ">" -- what the field of an open parent begins with
 
 M.MOST = 1000 -- open parents of one job
-M.ANY_END = "run"
-M.FOLLOWS = 2 ^ 52
+M.MOST_FOLLOWING = 512 -- children of one job that are concerned by every end of it
+M.WAIT, M.RUN, M.FAIL = "wait", "run", "fail"
+M.FOLLOWS, M.RUNS = 2 ^ 52, 2 ^ 52 + 2 ^ 51
+
+local BAND = { wait = 0, fail = M.FOLLOWS, run = M.RUNS }
+
+-- The score of a child that comes now, among the children of its parent.
+function M.score(ctx, edge) return BAND[edge.policy] + ctx.now end
+
+-- An edge as text, and as a table of policy, from (-1: the child gets nothing) and length.
+function M.edge_text(edge) return format("%s %d %d", edge.policy, edge.from, edge.length) end
+
+function M.edge_of(text)
+  local policy, from, length = match(text, "^(%a+) (-?%d+) (%d+)$")
+  return { policy = policy or M.WAIT, from = tonumber(from or -1), length = tonumber(length or 0) }
+end
 
 function M.is_open(r) return record.has(r.flags, DEPENDING) end
 
@@ -53,7 +71,10 @@ function M.dependents(ctx, jid, r)
 end
 
 -- Whether `jid` waits until `parent` is complete.
-function M.waits_for(ctx, jid, parent) return call("HGET", ctx.keys.extra .. jid, M.OPEN .. parent) == "" end
+function M.waits_for(ctx, jid, parent)
+  local edge = call("HGET", ctx.keys.extra .. jid, M.OPEN .. parent)
+  return edge and M.edge_of(edge).policy == M.WAIT
+end
 
 -- Whether any job waits until this one is complete.
 function M.is_needed(ctx, jid, r)
@@ -61,28 +82,36 @@ function M.is_needed(ctx, jid, r)
   return call("ZRANGE", ctx.keys.dependents .. jid, "-inf", M.FOLLOWS, "BYSCORE", "LIMIT", 0, 1)[1] ~= nil
 end
 
--- Takes note that a parent is done. Returns the record of a job that waited for this one
--- last, and the due time kept for it (nil: none); nothing for any other job.
-function M.close(ctx, jid, parent)
+-- The edge between a job and its open parent, as text (nil: there is none), how many parents of it are open, the due
+-- time kept for when there is none, and whether its data have places for what its parents end with.
+function M.edge(ctx, jid, parent)
+  local found = call("HMGET", ctx.keys.extra .. jid, M.OPEN .. parent, "n", "w", M.PLACES)
+  return found[1] or nil, tonumber(found[2] or nil) or 0, tonumber(found[3] or nil), found[4] and true or false
+end
+
+-- Takes note that a parent is done, of `count` that are open. Returns the record of a job that waited for this one
+-- last.
+function M.close(ctx, jid, parent, count)
   local key, field = ctx.keys.extra .. jid, M.OPEN .. parent
-  local found = call("HMGET", key, field, "n", "w")
-  if not found[1] then return nil end
-  if (tonumber(found[2]) or 0) > 1 then
+  if count > 1 then
     call("HDEL", key, field)
     call("HINCRBY", key, "n", -1)
     return nil
   end
-  call("HDEL", key, field, "n", "w")
+  call("HDEL", key, field, "n", "w", M.PLACES)
   local r = job.read(ctx, jid)
-  if not r or r.state ~= state.DEPENDS then return nil end -- an orphan
+  if not r or not M.is_open(r) then return nil end -- an orphan
   M.settle(ctx, jid, r)
-  return r, tonumber(found[3] or nil)
+  return r
 end
 
 -- A parent was not done after all; `score` is that of the child among its children.
 function M.open_again(ctx, jid, parent, score)
-  local key, until_ = ctx.keys.extra .. jid, tonumber(score) < M.FOLLOWS and "" or M.ANY_END
-  if call("HSETNX", key, M.OPEN .. parent, until_) == 1 then call("HSET", key, "n", #M.named(ctx, jid)) end
+  local key, band = ctx.keys.extra .. jid, tonumber(score)
+  local policy = band < M.FOLLOWS and M.WAIT or band < M.RUNS and M.FAIL or M.RUN
+  -- What it gets of that parent was kept before.
+  local edge = M.edge_text({ policy = policy, from = -1, length = 0 })
+  if call("HSETNX", key, M.OPEN .. parent, edge) == 1 then call("HSET", key, "n", #M.named(ctx, jid)) end
 end
 
 -- A job waits for no other any more. A hash that is empty now is not looked for again.

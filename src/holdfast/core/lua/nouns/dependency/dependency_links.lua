@@ -25,13 +25,18 @@ local function enter(ctx, jid, parent)
   return true
 end
 
--- A job waits for any end of one that has not ended. Write its record afterwards.
-function M.follow(ctx, jid, r, parent)
-  local key = ctx.keys.extra .. jid
-  if call("HSETNX", key, OPEN .. parent, dependency.ANY_END) == 0 then return end
+-- A job waits for one that exists, by an edge. Write its record afterwards.
+function M.join_by(ctx, jid, r, edge)
+  local key, parent = ctx.keys.extra .. jid, edge.parent
+  if call("HSETNX", key, OPEN .. parent, dependency.edge_text(edge)) == 0 then return end
   call("HSET", key, "n", dependency.count(ctx, jid, r) + 1)
-  join(ctx, parent, job.read(ctx, parent), { dependency.FOLLOWS + ctx.now, jid })
+  join(ctx, parent, job.read(ctx, parent), { dependency.score(ctx, edge), jid })
   r.flags = record.with(record.with(r.flags, DEPENDING), EXTRA)
+end
+
+-- A job waits for any end of one that exists, and gets nothing of it.
+function M.follow(ctx, jid, r, parent)
+  M.join_by(ctx, jid, r, { parent = parent, policy = dependency.RUN, from = -1, length = 0 })
 end
 
 -- The open ones among the parents in the options of jobs, by jid: their record, and the

@@ -7,13 +7,17 @@ local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
 local dependency = require("nouns.dependency.dependency")
+local handover = require("nouns.dependency.handover")
+local failure = require("nouns.failure.failure")
 local touched_jobs = require("nouns.job.touched_jobs")
 local job = require("nouns.job.job")
+local result = require("nouns.job.result")
 local state = require("nouns.job.state")
 local M = {}
 
 local PIECE = 512
 local BETWEEN = "\t" -- jid and token: no name holds a control character
+local RESULT = "\tr" -- behind them: what the attempt ended with
 
 -- Jobs that may go, by their queue: (jid, record) each, in the order they came.
 local function group_of(ctx, groups, name)
@@ -44,85 +48,143 @@ local function ready(ctx, groups)
   end
 end
 
--- Releases children whose parent is complete. Those in the set `next_life` wait for what
--- it became since: they are not meant.
-local function release_children(ctx, parent, children, next_life)
-  local groups = {}
+-- One parent of a child has ended as the child wants it: see `ending` for `ended`. Returns the record of a child that
+-- waits for no other (or nil), the due time kept for it, and why it has to fail instead, if it has.
+local function close(ctx, parent, jid, ended)
+  local edge, count, due, has_places = dependency.edge(ctx, jid, parent)
+  if not edge then return nil end
+  local problem = edge ~= "" and handover.keep(ctx, jid, dependency.edge_of(edge), ended)
+  if problem then return nil, nil, parent .. " is complete, but " .. problem end
+  if count <= 1 and has_places then
+    problem = handover.join(ctx, jid)
+    if problem then return nil, nil, problem end
+  end
+  return dependency.close(ctx, jid, parent, count), due
+end
+
+-- A child may go: it is written, or comes into the groups of those that are ready.
+local function release(ctx, groups, jid, r, due)
+  if r.state == state.FAILED then
+    failure.remove(ctx, jid, r)
+    failure.clear(ctx, jid, r)
+  elseif r.state ~= state.DEPENDS then
+    return -- an orphan
+  end
+  if due then return schedule(ctx, jid, r, due) end
+  local group = group_of(ctx, groups, r.queue)
+  local n = #group.jids + 1
+  group.jids[n], group.records[n] = jid, r
+end
+
+-- Releases children whose parent has ended as they want it; those in the set `next_life` wait for what it became since:
+-- they are not meant. Returns (jid, reason) of those that have to fail instead.
+local function release_children(ctx, parent, children, next_life, ended)
+  local groups, failing = {}, {}
   for i = 1, #children, 2 do
     local jid = children[i]
     if not next_life or not call("ZSCORE", next_life, jid) then
-      local r, due = dependency.close(ctx, jid, parent)
-      if due then
-        schedule(ctx, jid, r, due)
-      elseif r then
-        local group = group_of(ctx, groups, r.queue)
-        local n = #group.jids + 1
-        group.jids[n], group.records[n] = jid, r
-      end
+      local r, due, problem = close(ctx, parent, jid, ended)
+      if r then release(ctx, groups, jid, r, due) end
+      if problem then failing[#failing + 1] = { jid, problem } end
     end
   end
   ready(ctx, groups)
+  return failing
 end
 
 -- Whose children are in a set.
 function M.parent_of(ctx, set) return match(sub(set, #ctx.keys.dependents + 1), "^[^" .. BETWEEN .. "]+") end
 
--- Releases up to `most` of the children in a set. Returns how many.
-local function release_some(ctx, parent, set, most, next_life)
+-- Releases up to `most` of the children in a set. Returns how many, and those that have to fail.
+local function release_some(ctx, parent, set, most, next_life, ended)
   local children = call("ZPOPMIN", set, most)
   touched_jobs.took(set, children)
-  release_children(ctx, parent, children, next_life)
-  return #children / 2
+  return #children / 2, release_children(ctx, parent, children, next_life, ended)
 end
 
-local function set_apart(ctx, jid, r, set)
+local function set_apart(ctx, jid, r, set, ended)
   local entry = ("%s%s%.0f"):format(jid, BETWEEN, r.token)
   call("RENAME", set, ctx.keys.dependents .. entry)
+  if ended.result then call("SET", ctx.keys.dependents .. entry .. RESULT, ended.result) end
   -- Behind others the flag is up already.
   if call("RPUSH", ctx.keys.releasing, entry) == 1 then root.set_flag(ctx, root.RELEASING, true) end
 end
 
--- A job is complete: its children are released, as many as the call has left.
-function M.released(ctx, jid, r)
+-- A job is complete: its children are released, as many as the call has left. Returns (jid, reason) of those that have
+-- to fail instead.
+function M.released(ctx, jid, r, ended)
   r.flags = record.without(r.flags, record.FLAG.DEPENDENTS)
-  local set, most = ctx.keys.dependents .. jid, ctx.bounds.released
+  local set, most, failing = ctx.keys.dependents .. jid, ctx.bounds.released, nil
   if not most then -- as many as there are
-    repeat until release_some(ctx, jid, set, PIECE) < PIECE
-    return
+    local count
+    repeat count, failing = release_some(ctx, jid, set, PIECE, nil, ended) until count < PIECE
+    return failing
   end
-  local left = most - ctx.released
-  local released = left > 0 and release_some(ctx, jid, set, left) or 0
+  local left, released = most - ctx.released, 0
+  if left > 0 then released, failing = release_some(ctx, jid, set, left, nil, ended) end
   ctx.released = ctx.released + released
-  if released == left and call("EXISTS", set) == 1 then set_apart(ctx, jid, r, set) end
+  if released == left and call("EXISTS", set) == 1 then set_apart(ctx, jid, r, set, ended) end
+  return failing or {}
 end
 
--- A job failed, or is going to be deleted: those that waited for any end of it are released. A job has one such child
--- at most (see `verbs.put_one`), so no call releases many.
-function M.released_by_any_end(ctx, jid, r)
-  local set = ctx.keys.dependents .. jid
+-- A job failed, or is going to be deleted. Children that wait for any end of it are released. Returns (jid, reason) of
+-- those that have to fail.
+function M.ended(ctx, jid, r, ended)
+  local set, chosen, failing = ctx.keys.dependents .. jid, {}, {}
   local children = call("ZRANGE", set, dependency.FOLLOWS, "+inf", "BYSCORE", "LIMIT", 0, PIECE, "WITHSCORES")
-  if #children == 0 then return end
-  touched_jobs.took(set, children)
-  local jids = {}
-  for i = 1, #children, 2 do jids[#jids + 1] = children[i] end
-  call("ZREM", set, unpack_(jids))
-  release_children(ctx, jid, children, nil)
+  for i = 1, #children, 2 do
+    if tonumber(children[i + 1]) >= dependency.RUNS then
+      chosen[#chosen + 1], chosen[#chosen + 2] = children[i], children[i + 1]
+    else
+      failing[#failing + 1] = { children[i], handover.reason(jid, ended) }
+    end
+  end
+  if not chosen[1] then return failing end
+  touched_jobs.took(set, chosen)
+  for i = 1, #chosen, 2 do call("ZREM", set, chosen[i]) end
+  for _, one in ipairs(release_children(ctx, jid, chosen, nil, ended)) do failing[#failing + 1] = one end
   if call("EXISTS", set) == 0 then r.flags = record.without(r.flags, record.FLAG.DEPENDENTS) end
+  return failing
 end
 
--- Continues where earlier calls stopped.
+-- Continues where earlier calls stopped. Returns (jid, reason) of those that have to fail.
 function M.continue(ctx)
-  local left = ctx.bounds.released
+  local left, failing = ctx.bounds.released, {}
   while left > 0 do
     local entry = call("LINDEX", ctx.keys.releasing, 0)
-    if not entry then return root.set_flag(ctx, root.RELEASING, false) end
+    if not entry then
+      root.set_flag(ctx, root.RELEASING, false)
+      return failing
+    end
     local parent = match(entry, "^[^" .. BETWEEN .. "]+")
-    local next_life = ctx.keys.dependents .. parent
+    local next_life, set = ctx.keys.dependents .. parent, ctx.keys.dependents .. entry
     if call("EXISTS", next_life) == 0 then next_life = nil end
-    local released = release_some(ctx, parent, ctx.keys.dependents .. entry, left, next_life)
-    if released < left then call("LPOP", ctx.keys.releasing) end
+    local ended = { result = call("GET", set .. RESULT) or nil }
+    local released, failed = release_some(ctx, parent, set, left, next_life, ended)
+    for _, one in ipairs(failed) do failing[#failing + 1] = one end
+    if released < left then
+      call("LPOP", ctx.keys.releasing)
+      call("UNLINK", set .. RESULT)
+    end
     left = left - released
   end
+  return failing
+end
+
+-- A job that failed for its parents is going to be tried again. Those that are complete by now, or gone, are closed.
+-- Returns its record, which waits for the others if there are any; nil and why not, if it cannot be tried.
+function M.look_again(ctx, jid, r)
+  for _, parent in ipairs(dependency.parents(ctx, jid, r)) do
+    local p = job.read(ctx, parent)
+    if p and p.state ~= state.COMPLETE then
+      local edge = dependency.edge_of((dependency.edge(ctx, jid, parent)))
+      call("ZADD", ctx.keys.dependents .. parent, "NX", dependency.score(ctx, edge), jid)
+    else
+      local _, _, problem = close(ctx, parent, jid, { result = result.read(ctx, parent) or nil })
+      if problem then return nil, problem end
+    end
+  end
+  return job.read(ctx, jid)
 end
 
 -- The last open parent was let go by hand: the job is ready at once.

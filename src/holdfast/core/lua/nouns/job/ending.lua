@@ -11,6 +11,7 @@ local keys = require("base.keys")
 local record = require("base.record")
 local dependency = require("nouns.dependency.dependency")
 local dependents = require("nouns.dependency.dependents")
+local handover = require("nouns.dependency.handover")
 local event = require("nouns.event.event")
 local failure = require("nouns.failure.failure")
 local history = require("nouns.job.history")
@@ -27,20 +28,44 @@ local FLAG = record.FLAG
 local has = record.has
 
 -- What follows from every end. Write the record afterwards. `r.state` is the state in which the job ended, of a
--- cancelled one that in which it was.
-local function announce(ctx, jid, r)
+-- cancelled one that in which it was. `ended` is what the end was: the result of a job that is complete (nil: none), or
+-- the group and the message of any other.
+local function announce(ctx, jid, r, ended)
   if has(r.flags, FLAG.AWAITED) then
     r.flags = r.flags - FLAG.AWAITED
     ctx.events.ended(ctx, jid)
   end
   if not has(r.flags, FLAG.DEPENDENTS) then return end
-  if r.state == state.COMPLETE then dependents.released(ctx, jid, r)
-  else dependents.released_by_any_end(ctx, jid, r) end
+  local failing
+  if r.state == state.COMPLETE then failing = dependents.released(ctx, jid, r, ended)
+  else failing = dependents.ended(ctx, jid, r, ended) end
+  for i = 1, #failing do M.fail_for_parent(ctx, failing[i][1], failing[i][2]) end
 end
 
--- A job whose lease is held is complete; `data` may be "": unchanged. Returns its new record, the name of its queue,
+-- A job that waits fails, because a parent did not end as it needs it. It waits for its parents still: if all of them
+-- are complete at last, it is ready.
+function M.fail_for_parent(ctx, jid, message)
+  local r = job.read(ctx, jid)
+  if not r or r.state ~= state.DEPENDS then return end
+  local queue = keys.of_queue(ctx, r.queue)
+  call("ZREM", queue.depends, jid)
+  local group = queue.name .. handover.GROUP
+  if ctx.events.tracked then ctx.events.tracked(ctx, "failed", jid, r) end
+  if ctx.events.failed then ctx.events.failed(ctx, jid, group, message, "") end
+  failure.add(ctx, queue, jid, r, history.FAILED, group, message, "")
+  announce(ctx, jid, r, { group = group, message = message })
+  job.write(ctx, jid, r)
+end
+
+-- Jobs of earlier calls are released; those that have to fail instead, fail.
+function M.continue(ctx)
+  for _, one in ipairs(dependents.continue(ctx)) do M.fail_for_parent(ctx, one[1], one[2]) end
+end
+
+-- A job whose lease is held is complete; `data` may be "": unchanged, `result` too: none. Returns
+-- its new record, the name of its queue,
 -- the time of its pop, and whether it has keys beside its record. `write_one` or `write_many` comes next.
-function M.complete(ctx, jid, r, data)
+function M.complete(ctx, jid, r, data, result)
   local queue, popped = keys.of_queue(ctx, r.queue), r.popped
   state.move(r, state.COMPLETE)
   r.ended, r.remaining = ctx.now, r.retries
@@ -49,7 +74,7 @@ function M.complete(ctx, jid, r, data)
   if has(r.flags, FLAG.HISTORY) then history.note(ctx, jid, r, history.DONE, queue.name) end
   failure.clear(ctx, jid, r)
   job.set_body(ctx, jid, r, data)
-  announce(ctx, jid, r)
+  announce(ctx, jid, r, { result = result })
   if ctx.events.tracked then ctx.events.tracked(ctx, "completed", jid, r) end
   if ctx.events.completed then ctx.events.completed(ctx, jid, queue.name) end
   return ctx.record.write(r), r.queue, popped, not record.is_plain(r.flags)
@@ -81,7 +106,7 @@ end
 -- What every failure has in common; `worker` is the one that reported it ("": none did).
 local function failed(ctx, queue, jid, r, what, group, message, worker)
   failure.add(ctx, queue, jid, r, what, group, message, worker)
-  announce(ctx, jid, r)
+  announce(ctx, jid, r, { group = group, message = message })
   job.write(ctx, jid, r)
 end
 
@@ -109,7 +134,7 @@ end
 -- A job that was put to work again goes back to where it failed; `noted` is what was kept of that. Writes the record.
 function M.fail_again(ctx, queue, jid, r, noted)
   failure.restore(ctx, queue, jid, r, noted)
-  announce(ctx, jid, r)
+  announce(ctx, jid, r, { group = noted[failure.GROUP], message = noted[failure.MESSAGE] })
   job.write(ctx, jid, r)
 end
 
@@ -122,7 +147,7 @@ function M.cancel(ctx, jid, r, spared, who)
   lease.evict(ctx, jid, r)
   if not running then ctx.throttles.release(ctx, queue, jid, r) end
   if ctx.events.tracked then ctx.events.tracked(ctx, "canceled", jid, r) end
-  announce(ctx, jid, r)
+  announce(ctx, jid, r, { group = "cancelled", message = who ~= "" and "by " .. who or "by a program" })
   tag.forget(ctx, jid, r)
   dependency.leave(ctx, jid, r, spared)
   job.delete(ctx, jid, r)

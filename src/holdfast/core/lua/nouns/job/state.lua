@@ -15,7 +15,7 @@ local LAWFUL =
   "1---567-" .. -- complete
   "1---567-" .. -- failed
   "1---567-" .. -- scheduled
-  "1---567-" .. -- depends
+  "1--4567-" .. -- depends
   "12-4567-" .. -- throttled
   "12--567-" -- stalled
 local NEVER = 45 -- "-"

@@ -33,7 +33,8 @@ function M.set(queue, option, value)
   if option == "max-waiting" then queue_flags.set_most(queue, value ~= "") end
 end
 
-local function room(queue)
+-- How many more jobs may wait.
+function M.room(queue)
   local most = tonumber(call("HGET", queue.options, "max-waiting") or nil)
   if not most then return 1 / 0 end
   return most - call("ZCARD", queue.waiting) - call("ZCARD", queue.scheduled) - call("ZCARD", queue.depends)
@@ -44,7 +45,7 @@ end
 -- is counted down.
 function M.refusal(target, jid, r)
   if r and r.queue == target.queue.name and WAITS[r.state] then return nil end
-  target.room = (target.room or room(target.queue)) - 1
+  target.room = (target.room or M.room(target.queue)) - 1
   if target.room >= 0 then return nil end
   return refuse.job("QUEUE_FULL", jid .. " has no room: queue " .. target.queue.name .. " is full (max-waiting)")
 end

@@ -1,7 +1,7 @@
 -- declaration: that code declares a template, in which module, and in which version of the program.
 --
--- Workers put what their code declares at their start. The sorted set `r` has these templates by when that was last. One that its
--- module does not declare any more is marked, and puts jobs until somebody deletes it.
+-- Workers put what their code declares at their start. The sorted set `r` has these templates by when that was last.
+-- One that its module does not declare any more is marked, and puts jobs until somebody deletes it.
 local audit = require("nouns.operation.audit")
 local options = require("nouns.job.options")
 local M = {}
@@ -61,8 +61,8 @@ function M.vanish(ctx, jid)
   return call("HSETNX", ctx.keys.template .. jid, VANISHED, ctx.now) == 1
 end
 
--- (name, text) pairs: module, version, by, declared (when a worker put it last, ms), vanished (since when, ms; 0: it has not).
--- None for a template that no code declares.
+-- (name, text) pairs: module, version, by, declared (when a worker put it last, ms), vanished (since when, ms; 0: it
+-- has not). None for a template that no code declares.
 function M.pairs(ctx, jid)
   local found = call("HMGET", ctx.keys.template .. jid, MODULE, VERSION, VANISHED, BY)
   if not found[1] then return {} end

@@ -149,8 +149,8 @@ local function first_kept(ctx, t, moments)
   return math.max(1, count - most + 1)
 end
 
--- Puts up to `most` jobs of a template that follows a calendar, for its moments from the one at `i` on. Returns how many,
--- which moment is the next, and how many got none.
+-- Puts up to `most` jobs of a template that follows a calendar, for its moments from the one at `i` on. Returns how
+-- many, which moment is the next, and how many got none.
 local function put_moments(ctx, queue, jid, t, moments, i, most)
   local first, idle = queues.enter(ctx, queue, 0, ctx.bounds.hidden)
   local done, ready, count, left_out = 0, 0, #moments / 2, i - 1

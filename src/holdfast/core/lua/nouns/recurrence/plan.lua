@@ -35,8 +35,8 @@ function M.take(ctx, jid)
   return unpack_bytes(ENTRY, packed)
 end
 
--- The moments of the plan that are due by now, as (due, nominal) pairs behind those in `moments`: all, or just enough that there
--- are more than `most`. The first is looked at alone: mostly it is not due.
+-- The moments of the plan that are due by now, as (due, nominal) pairs behind those in `moments`: all, or just enough
+-- that there are more than `most`. The first is looked at alone: mostly it is not due.
 function M.add_due(ctx, jid, moments, most)
   local at, piece = 0, 1
   while at <= MOST_DUE and #moments / 2 <= most do

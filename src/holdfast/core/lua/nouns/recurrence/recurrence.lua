@@ -3,8 +3,8 @@
 -- The hash `r:<jid>` holds the template, and how many jobs it has put (`count`); the
 -- score in its queue's set `recurring` is the next occurrence, in units of
 -- `ctx.bounds.unit` ms: whole ones are when jobs are put. While it is paused, the field
--- `paused` holds the next occurrence, in ms, and the score is when the pause ends, `NEVER_DUE` if that is not known; who
--- paused it, why and since when are kept for people.
+-- `paused` holds the next occurrence, in ms, and the score is when the pause ends, `NEVER_DUE` if that is not known;
+-- who paused it, why and since when are kept for people.
 local keys = require("base.keys")
 local event = require("nouns.event.event")
 local declaration = require("nouns.recurrence.declaration")
@@ -128,8 +128,9 @@ end
 
 -- The first moment of a plan that is not over at `since`, NEVER_DUE if there is none; and how many are.
 local function first_left(ctx, jid, when, since)
-  local nominal, over = nil, 0
+  local over = 0
   while when < since do
+    local nominal
     over = over + 1
     when, nominal = plan.take(ctx, jid)
     if not when then return NEVER_DUE, over end
@@ -140,7 +141,7 @@ end
 
 -- It puts jobs again, from the first occurrence that is not over at `since`: those before get no job, and are counted.
 function M.resume(ctx, jid, t, since)
-  local when, over = t.paused, nil
+  local when, over = t.paused
   if t.calendar then
     when, over = first_left(ctx, jid, when, since)
   else

@@ -1,0 +1,87 @@
+-- handover: what a job ended with becomes part of the data of the jobs that wait for it.
+--
+-- The data of such a job have a place for each of these: at `from` (a byte, from 0) stand `length` bytes that make room
+-- for it. Until all its parents have ended, what came lies in `x:<jid>`, field `=<from>`: the length, a blank, the
+-- text. Then the texts are joined: nothing of the data is parsed, so workers of any release and language need not
+-- know of it.
+local job = require("nouns.job.job")
+local settings = require("nouns.setting.settings")
+local M = {}
+
+M.GROUP = "-ParentFailed" -- what the group of a job that fails for its parent ends with
+local KEPT = "=" -- what the field of a text begins with
+
+-- How the end of a parent looks to a job that runs whatever became of it: `ended` has result (nil: none), group and
+-- message (nil: it did not fail).
+local function outcome(ended)
+  if ended.group then
+    return format('{"ok":false,"result":null,"failure":{"group":%s,"message":%s}}', encode(ended.group),
+      encode(ended.message))
+  end
+  return format('{"ok":true,"result":%s,"failure":null}', ended.result or "null")
+end
+
+local LONGEST = 500 -- bytes of a message that are looked at, from its end
+local FIRST = ", because " -- what stands in front of what the first job that did not complete was
+
+-- Why a job fails whose parent did not complete, in one line: tracebacks end with what was raised. Where that failed
+-- for its own parent, the first one is named that did not complete.
+function M.reason(parent, ended)
+  local line = match(sub(ended.message, -LONGEST), "([^\n]+)%s*$") or ""
+  if sub(ended.group, -#M.GROUP) ~= M.GROUP then
+    return format("%s did not complete: %s: %s", parent, ended.group, line)
+  end
+  local at = find(line, FIRST, 1, true)
+  return format("%s did not complete%s%s", parent, FIRST, at and sub(line, at + #FIRST) or line)
+end
+
+-- Keeps what a parent ended with for a place of a job. Returns why not, or nil.
+function M.keep(ctx, jid, edge, ended)
+  if edge.from < 0 then return nil end
+  local text = edge.policy == "run" and outcome(ended) or ended.result
+  if not text or text == "" then return "it has no result" end
+  call("HSET", ctx.keys.extra .. jid, KEPT .. edge.from, edge.length .. " " .. text)
+end
+
+-- The texts that were kept, by their places: (from, length, text) each, the first one first.
+local function places(ctx, jid)
+  local found, list = call("HGETALL", ctx.keys.extra .. jid), {}
+  for i = 1, #found, 2 do
+    if sub(found[i], 1, 1) == KEPT then
+      local length, text = match(found[i + 1], "^(%d+) (.*)$")
+      list[#list + 1] = { from = tonumber(sub(found[i], 2)), length = tonumber(length), text = text, name = found[i] }
+    end
+  end
+  table.sort(list, function(one, other) return one.from < other.from end)
+  return list
+end
+
+-- Puts the texts into the data of a job, as far as there are any. Returns why not, or nil. Write the record afterwards.
+function M.put_in(ctx, jid, r)
+  local list, body, pieces, at, names = places(ctx, jid), job.body(ctx, jid, r), {}, 1, {}
+  if not list[1] then return nil end
+  for i = 1, #list do
+    local place = list[i]
+    pieces[#pieces + 1] = sub(body, at, place.from)
+    pieces[#pieces + 1] = place.text
+    at, names[i] = place.from + place.length + 1, place.name
+  end
+  pieces[#pieces + 1] = sub(body, at)
+  local whole, most = concat(pieces), settings.max_data(ctx)
+  if #whole > most then
+    return format("its data have %d bytes with the results of the jobs that it waited for, and max-data allows %d",
+      #whole, most)
+  end
+  call("HDEL", ctx.keys.extra .. jid, unpack_(names))
+  job.set_body(ctx, jid, r, whole)
+end
+
+-- The same for a job that waited. Writes the record.
+function M.join(ctx, jid)
+  local r = job.read(ctx, jid)
+  local problem = r and M.put_in(ctx, jid, r)
+  if problem or not r then return problem end
+  job.write(ctx, jid, r)
+end
+
+return M

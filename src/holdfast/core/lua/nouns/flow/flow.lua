@@ -1,0 +1,39 @@
+-- flow: jobs that were put together, and wait for each other.
+--
+-- The hash `J:<flow>` has how many they are (`total`), when they came (`created`), and a name for people (`label`); the
+-- sorted set `J` has all flows by when they came. Their jids are `<flow>-<number>`, from 0 on, so a list of them is not
+-- kept. What a flow is doing is read off its jobs.
+local M = {}
+
+local MOST, LONGEST = 10000, 7 * 86400000 -- flows that are kept, and for how long (ms)
+local SWEPT = 100
+
+function M.jid(flow, number) return format("%s-%d", flow, number) end
+
+-- How many jobs it has, when it came, its name; nil if there is none.
+function M.read(ctx, flow)
+  local found = call("HMGET", ctx.keys.flow .. flow, "total", "created", "label")
+  if not found[1] then return nil end
+  return tonumber(found[1]), tonumber(found[2]), found[3]
+end
+
+function M.write(ctx, flow, total, label)
+  call("HSET", ctx.keys.flow .. flow, "total", total, "created", ctx.now, "label", label)
+  call("ZADD", ctx.keys.flows, ctx.now, flow)
+end
+
+-- It is not listed any more; its jobs stay as they are.
+function M.forget(ctx, flow)
+  call("ZREM", ctx.keys.flows, flow)
+  return call("UNLINK", ctx.keys.flow .. flow)
+end
+
+-- Forgets some of those that are too old, or too many.
+function M.sweep(ctx)
+  local extra = call("ZCARD", ctx.keys.flows) - MOST
+  local old = call("ZRANGE", ctx.keys.flows, "-inf", ctx.now - LONGEST, "BYSCORE", "LIMIT", 0, SWEPT)
+  if extra > #old then old = call("ZRANGE", ctx.keys.flows, 0, min(extra, SWEPT) - 1) end
+  for _, flow in ipairs(old) do M.forget(ctx, flow) end
+end
+
+return M
