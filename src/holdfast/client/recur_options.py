@@ -150,13 +150,12 @@ def timing(
     for name in ("interval", "offset", "backlog"):
         if options.get(name):
             raise UsageError(f"{name} cannot be given with cron=")
-    start, end = (_moment(name, options.get(name)) for name in ("start", "end"))
-    jitter = check_milliseconds("jitter", options.get("jitter") or 0) / 1000
-    zone = options.get("zone")
-    calendar = Calendar(options["cron"], "UTC" if zone is None else zone, jitter, start, end).checked()
+    calendar = _calendar(options)
     gap = calendar.shortest_gap(now)
-    if gap and jitter >= gap:
-        raise UsageError(f"jitter: expected less than the {gap:g} s between two moments, got {jitter:g} s")
+    if gap and calendar.jitter >= gap:
+        raise UsageError(
+            f"jitter: expected less than the {gap:g} s between two moments, got {calendar.jitter:g} s"
+        )
     plan = calendar.plan(jid, now)
     if not plan:
         raise UsageError(f"cron: {calendar.cron!r} names no moment before the end")
@@ -166,11 +165,18 @@ def timing(
         tz_version(),
         _missed(options.get("missed")),
         _overlap(options.get("overlap")),
-        round(jitter * 1000),
-        round(start * 1000),
-        round(end * 1000),
+        round(calendar.jitter * 1000),
+        round(calendar.start * 1000),
+        round(calendar.end * 1000),
     )
     return facts, plan, max(1, round(gap * 1000)) if gap else round(MAX_DELAY * 1000)
+
+
+def _calendar(options: Mapping[str, Any]) -> Calendar:
+    start, end = (_moment(name, options.get(name)) for name in ("start", "end"))
+    jitter = check_milliseconds("jitter", options.get("jitter") or 0) / 1000
+    zone = options.get("zone")
+    return Calendar(options["cron"], "UTC" if zone is None else zone, jitter, start, end).checked()
 
 
 def _of_days(options: Mapping[str, object]) -> Mapping[str, object]:

@@ -72,8 +72,8 @@ local function check_calendar(found)
     if not found.moments[1] then bad("the calendar has no moment to come") end
     if not calendar.cron then bad("a plan comes with its cron expression") end
   else
-    for name in pairs(calendar) do
-      if name ~= "missed" then bad("a change of " .. name .. " needs a plan") end
+    for field in pairs(calendar) do
+      if field ~= "missed" then bad("a change of " .. field .. " needs a plan") end
     end
   end
 end

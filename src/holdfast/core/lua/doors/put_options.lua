@@ -184,8 +184,8 @@ function M.jobs(args, first)
   return jobs
 end
 
--- Whether all jobs in args[first …] have the same options as the first one but for their unique keys, and no others than
--- those of keys. Returns how many words a job takes, and for how long it has its key; or nil.
+-- Whether all jobs in args[first …] have the same options as the first one but for their unique keys, and no others
+-- than those of keys. Returns how many words a job takes, and for how long it has its key; or nil.
 function M.keyed(args, first)
   local count = whole[args[first + 3]]
   if not count or count > 3 or args[first + 4] ~= "unique_key" then return nil end

@@ -145,8 +145,8 @@ function M.run(ctx, mode, name, priority, retries, delay, args, first, last, los
   return add(ctx, target, mode, jobs_of(args, first, last), limited or delay > 0 or losses)
 end
 
--- The straight way for short jobs that have unique keys and no other option: each is `width` words in args[first …], the
--- sixth of them its key. Nil if a jid is known, or a key held.
+-- The straight way for short jobs that have unique keys and no other option: each is `width` words in args[first …],
+-- the sixth of them its key. Nil if a jid is known, or a key held.
 function M.run_keyed(ctx, name, priority, retries, losses, args, first, width, hold)
   local queue, last = keys.of_queue(ctx, name), #args
   local count = (last - first + 1) / width

@@ -66,7 +66,8 @@ function M.run(ctx, jid, t, offset, keeps)
   local old = recurrence.read(ctx, jid)
   -- Clients that know of calendars state the overlap of an interval: others mean no change of what they do not know.
   if old and old.calendar and not (t.calendar or t.overlap) then
-    refuse.call("WRONG_STATE", jid .. " follows a calendar, which this client does not know: change it by holdfast 0.3 or later")
+    local advice = " follows a calendar, which this client does not know: change it by holdfast 0.3 or later"
+    refuse.call("WRONG_STATE", jid .. advice)
   end
   if t.overlap == "allow" and not t.calendar then t.overlap = nil end
   local when = keeps and as_before(ctx, jid, t, old) or ctx.now + offset

@@ -1,10 +1,10 @@
 -- unique: keys with which at most one job of a klass exists at a time.
 --
 -- The hash `X:` has the jid of the job that holds a key under the klass, a byte 0 and the key; where it is held until
--- the start, the jid, a line end and `s`; where it is held for a time, the jid, a line end and the ms when that is over.
--- No end of a job gives a key back: a put that meets one reads the holder's record, and takes the key over from a job
--- that is gone, has ended, or has started and held it until then. So no key is held for longer than its job stands,
--- whatever happened to that.
+-- the start, the jid, a line end and `s`; where it is held for a time, the jid, a line end and the ms when that is
+-- over. No end of a job gives a key back: a put that meets one reads the holder's record, and takes the key over from
+-- a job that is gone, has ended, or has started and held it until then. So no key is held for longer than its job
+-- stands, whatever happened to that.
 --
 -- A job that begins a new life must not be a second one of its key. So the key is kept, under `<` and the jid, of a
 -- job whose key another one took, and of one whose jid was chosen by its caller, who may put it again.
