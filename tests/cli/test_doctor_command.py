@@ -292,7 +292,7 @@ def facts(config: dict[str, str] | None = None, **info: str) -> StoreFacts:
         (persistence(facts({"save": ""}, aof_enabled="0")), "warn", "loses everything"),
         (persistence(facts({"save": "60 1"}, rdb_changes_since_last_save="7")), "warn", "loses 7 changes"),
         (persistence(facts({"save": "60 1"}, rdb_last_bgsave_status="err")), "bad", "snapshot failed"),
-        (eviction(facts(maxmemory_policy="noeviction")), "ok", "loses nothing"),
+        (eviction(facts(maxmemory_policy="noeviction")), "ok", "deletes nothing"),
         (eviction(facts(maxmemory_policy="allkeys-lru")), "bad", "deletes jobs"),
         (eviction(facts(maxmemory_policy="volatile-ttl")), "warn", "deletes results"),
         (memory(facts(used_memory="50000000", maxmemory="100000000")), "ok", "50.0 MB used, 50% of maxmemory"),

@@ -411,7 +411,7 @@ def test_a_search_says_how_far_it_looked_and_goes_on(visit: Visits, client: Clie
     page = visit("/jobs?q=queue:mail klass:jobs.Rare")
     expect(page.locator(".effort")).to_contain_text(" of 6\u202f001 searched")
     expect(page.locator("#jobs tbody tr[id]")).to_have_count(0)
-    page.get_by_role("link", name="Look at the next").click()
+    page.get_by_role("link", name="Search the next").click()
     expect(page.locator("#jobs tbody a.mono").first).to_have_attribute("title", jid)
 
 
