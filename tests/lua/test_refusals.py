@@ -180,8 +180,8 @@ BAD = [
     ("recur_pause", "", 0, 1, "nobody"), ("recur_pause", "", 0, 0, "run"), ("recur_run",), ("recur_run", "", 0, ""), ("recur_run", "", 0, "nobody"),
     ("recur_run", "", 0, "run"), ("recur_run", "", 0, "a\nb"), ("recur_run", "l", "x", "again"),
     ("recur_cancel", "", 0, ""), ("recur_cancel", "", 0, *MANY),
-    ("recur_unplanned", "x"), ("recur_unplanned", 0, 1001), ("recur_extend", ""), ("recur_extend", "again", -1),
-    ("recur_extend", "again", 0, "z" * 101), ("recur_extend", "again", 0, "", "5:"), ("recur_extend", "again", 0, "", "yyyy"),
+    ("recur_unplanned", "x"), ("recur_unplanned", 0, 1001), ("recur_extend", "", 0, ""), ("recur_extend", "", 0, "again", -1), ("recur_extend", "l", "x", "again"),
+    *[("recur_extend", "", 0, "again", 0, *words) for words in (("z" * 101,), ("", "5:"), ("", "yyyy"))],
     ("call",), ("call", "", 0), ("call", "", 0, "queue.fly"), ("call", "l", "x", "job.get", "run"), ("call", "", 0, "queue.pop"),
     *[("call", "", 0, "queue.put", *words) for words in (
         ("w", "q", "", "k", "{}", 0), ("w", "", "j", "k", "{}", 0), ("w", "fresh", LONG, "k", "{}", 0), ("w", "fresh", "a\nb", "k", "{}", 0),

@@ -302,6 +302,7 @@ class RecurExtend(CommandBase, frozen=True, gc=False):
     """
 
     verb: ClassVar[str] = "recur_extend"
+    request_id_at: ClassVar[int] = 0
     adds: ClassVar[bool] = True
 
     jid: Name

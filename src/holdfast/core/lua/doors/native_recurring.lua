@@ -116,13 +116,13 @@ return {
     return recur.unplanned(ctx, checks.time(args, 1, "until"), number(args, 2, "count", 1, 1000),
       args[3] and number(args, 3, "skip", 0, 1000000) or 0)
   end },
-  { "recur_extend", ADDS, "jid after tz plan [anew]", function(ctx, args)
-    local jid, after, tz = name(args, 1, "jid"), checks.time(args, 2, "after"), checks.text(args, 3, "tz", 100)
-    local moments = plan.read(args[4] or "") or bad("plan is pairs of ms")
-    if args[5] and number(args, 5, "anew", 0, 1) == 1 then return recur.replan(ctx, jid, moments, tz) end
+  { "recur_extend", ADDS, "line number jid after tz plan [anew]", requests.row(function(ctx, args)
+    local jid, after, tz = name(args, 3, "jid"), checks.time(args, 4, "after"), checks.text(args, 5, "tz", 100)
+    local moments = plan.read(args[6] or "") or bad("plan is pairs of ms")
+    if args[7] and number(args, 7, "anew", 0, 1) == 1 then return recur.replan(ctx, jid, moments, tz) end
     if moments[2] and moments[2] <= after then bad("the plan begins before the moment that it follows") end
     return recur.extend(ctx, jid, after, moments, tz)
-  end },
+  end) },
   { "recur_get", READS, "jid...", function(ctx, args) return recur.get(ctx, args, 1, names(args, 1, "jid")) end },
   { "recur_update", ADDS, "line number jid (key value)...", requests.row(function(ctx, args)
     return recur.update(ctx, name(args, 3, "jid"), changes(args))
