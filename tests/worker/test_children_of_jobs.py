@@ -43,12 +43,15 @@ def start_all(gate: str = "") -> None:
     child = forked.Process(target=time.sleep, args=(600,))
     child.start()
     note(f"multiprocessing {child.pid}")
+    read, write = os.pipe()
     plain = os.fork()
     if not plain:
         if not os.fork():
             note(f"grandchild {os.getpid()}")
+            os.write(write, b"1")
             time.sleep(600)
         time.sleep(600)
+    os.read(read, 1)  # the process of the job ends with the job, and the grandchild with it
     note(f"plain {plain}")
     note(f"program {subprocess.Popen(['sleep', '600']).pid}")
     note(f"session {subprocess.Popen(['sleep', '600'], start_new_session=True).pid}")
