@@ -121,7 +121,7 @@ def _options() -> Iterator[str]:
 def _fields(kind: Any) -> Iterator[str]:
     tree = _tree(kind)
     for base in map(ast.unparse, tree.bases):
-        if base not in ("TypedDict", "msgspec.Struct"):
+        if base not in ("TypedDict", "msgspec.Struct") and not base.startswith("Generic["):
             yield from _fields(_load(f"{kind.__module__}.{base}"))
     for node in tree.body:
         if isinstance(node, ast.AnnAssign):

@@ -30,6 +30,7 @@ from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track, 
 from holdfast.commands.base import Call
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
 from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
+from holdfast.commands.flows import Edge, FlowForget, FlowGet, FlowJob, FlowList, FlowPut, FlowStates
 from holdfast.commands.jobs import (
     Await,
     Cancel,
@@ -1106,6 +1107,38 @@ def planned(client: Client) -> int:
 @case("recur_unplanned")
 def a_template_of_which_little_is_planned(client: Client) -> Any:
     return RecurUnplanned(planned(client) + 1)
+
+
+@case("flow_put")
+def a_flow(client: Client) -> Any:
+    first = FlowJob("q", JobWithOptions("K", b"null", "f-0"))
+    return FlowPut(
+        "f", "label", [first, FlowJob("q", JobWithOptions("K", b"null", "f-1"), edges=[Edge("f-0")])]
+    )
+
+
+@case("flow_get")
+def what_is_known_of_flows(client: Client) -> Any:
+    client.run(a_flow(client))
+    return FlowGet(["f", "nobody"])
+
+
+@case("flow_states")
+def the_states_of_a_flow(client: Client) -> Any:
+    client.run(a_flow(client))
+    return FlowStates("f")
+
+
+@case("flow_list")
+def the_flows(client: Client) -> Any:
+    client.run(a_flow(client))
+    return FlowList()
+
+
+@case("flow_forget")
+def a_flow_that_is_listed_no_more(client: Client) -> Any:
+    client.run(a_flow(client))
+    return FlowForget(["f", "nobody"])
 
 
 @case("recur_extend")

@@ -26,14 +26,14 @@ from holdfast.commands import COMMANDS
 BLOCKING_ONLY = {"batch"}
 """An async client sends the calls of one iteration of its loop together in any case."""
 INNER = {
-    "act",
     "audited",
-    "cancel",
     "clock",
     "complete_pop",
     "describe",
     "expire",
     "find_work",
+    "flow_forget",
+    "flow_list",
     "operation_get",
     "operation_set",
     "operations",

@@ -3,8 +3,8 @@
 from mistakes import Mistake
 
 MISTAKES_OF_FEATURES = [
-    Mistake("a dependent is released too early", "if (tonumber(found[2]) or 0) > 1 then", "if (tonumber(found[2]) or 0) > 2 then"),
-    Mistake("a release forgets the delay", "      if due then\n        schedule(ctx, jid, r, due)", "      if false then\n        schedule(ctx, jid, r, due)"),
+    Mistake("a dependent is released too early", "  if count > 1 then\n    call(\"HDEL\", key, field)", "  if count > 2 then\n    call(\"HDEL\", key, field)"),
+    Mistake("a release forgets the delay", "  if due then return schedule(ctx, jid, r, due) end", "  if false then return schedule(ctx, jid, r, due) end"),
     Mistake("an earlier delay is remembered", "elseif r.state == state.DEPENDS then\n    call(\"HDEL\"", "elseif false then\n    call(\"HDEL\""),
     Mistake("a circle is not seen", "if leads_to(ctx, walk, jid, parents) then", "if false then"),
     Mistake("a cancel leaves jobs waiting", "if not given[child] and dependency.waits_for(ctx, child, jid) then", "if false then"),

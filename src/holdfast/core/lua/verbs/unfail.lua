@@ -35,6 +35,11 @@ end
 -- Failed jobs get a new life in this queue, in that order: their retries are renewed, their
 -- priority and what was noted of the failure are kept.
 function M.revive(ctx, queue, jids, records)
+  local waiting = 0
+  for i = 1, #jids do
+    if dependency.is_open(records[i]) then waiting = waiting + 1 end
+  end
+  local first, idle = queues.enter(ctx, queue, #jids - waiting) -- before anything is written: it may refuse
   local failures, beside = noted(ctx, jids, records)
   failure.remove_many(ctx, jids, records, failures)
   local ready_jids, ready = {}, {}
@@ -50,7 +55,6 @@ function M.revive(ctx, queue, jids, records)
       ready_jids[#ready_jids + 1], ready[#ready + 1] = jid, r
     end
   end
-  local first, idle = queues.enter(ctx, queue, #ready)
   job.make_many_ready(ctx, queue, ready_jids, ready, first, idle)
 end
 
