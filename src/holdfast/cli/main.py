@@ -28,6 +28,7 @@ COMMANDS = {
     "operations": "Show, continue, stop and undo changes of many jobs.",
     "queues": "Show, pause, resume, purge, drain and set queues.",
     "workers": "List, show, check, quiet and resume workers, and show what they run.",
+    "flows": "List, show, cancel and retry flows: jobs that wait for each other.",
     "recurring": "Show, run, pause, edit and delete recurring jobs.",
     "throttles": "Show and set the limits of throttles.",
     "topics": "Show, put, take, deliver and delete delayed messages.",

@@ -1,7 +1,19 @@
 """Calls of function jobs, and the flows that are built of them: `chain(fetch.call(url), parse, store)`. A call is a plan: nothing is sent."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, cast, overload
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    cast,
+    overload,
+)
 
 import msgspec
 from msgspec import Raw
@@ -14,6 +26,7 @@ from holdfast.settings import HasJid, check_name
 A = TypeVar("A")
 B = TypeVar("B")
 R = TypeVar("R")
+P = ParamSpec("P")
 S1 = TypeVar("S1")
 S2 = TypeVar("S2")
 S3 = TypeVar("S3")
@@ -48,6 +61,13 @@ class Accepts(Protocol[A_contra, R_co]):
 
     @property
     def flow_step(self) -> Callable[[A_contra], R_co]: ...
+
+
+class AcceptsMore(Protocol[A_contra, P, R_co]):
+    """A function job that takes what comes before it, and more arguments."""
+
+    @property
+    def flow_step(self) -> Callable[Concatenate[A_contra, P], R_co]: ...
 
 
 class AcceptsTwo(Protocol[A_contra, B_contra, R_co]):
@@ -175,7 +195,7 @@ class Group(Generic[R]):
         return f"<Group of {len(self.calls)}>"
 
 
-class Partial(Generic[A_contra, R_co]):
+class Partial(Generic[A, R_co]):
     """A step with the arguments behind its first one: `store.partial(table="x")`."""
 
     __slots__ = ("args", "job", "kwargs")
@@ -184,9 +204,9 @@ class Partial(Generic[A_contra, R_co]):
         self.job, self.args, self.kwargs = job, args, kwargs
 
     @property
-    def flow_step(self) -> Callable[[A_contra], R_co]:
+    def flow_step(self) -> Callable[[A], R_co]:
         """The step, for type checkers."""
-        return cast("Callable[[A_contra], R_co]", self.job)
+        return cast("Callable[[A], R_co]", self.job)
 
 
 class Join(Generic[A, B]):

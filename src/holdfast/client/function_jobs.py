@@ -12,12 +12,12 @@ import inspect
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast
 
 import msgspec
 from msgspec import Raw
 
-from holdfast.client.calls import Accepts, Call, CalledJob, Group, Partial
+from holdfast.client.calls import Accepts, AcceptsMore, Call, CalledJob, Group, Partial
 from holdfast.client.descriptors import AnyClient
 from holdfast.client.put_handles import AsyncHandle, Handle
 from holdfast.client.recur_options import CalendarOptions
@@ -316,11 +316,9 @@ class AnyFunctionJob(Generic[P, C, R]):
     bind = call
     """`call`, under the name that older programs use."""
 
-    def partial(
-        self: "AnyFunctionJob[Concatenate[A, P2], Any, R]", /, *args: P2.args, **kwargs: P2.kwargs
-    ) -> Partial[A, R]:
+    def partial(self: AcceptsMore[A, P2, R], /, *args: P2.args, **kwargs: P2.kwargs) -> Partial[A, R]:
         """Return a step of a flow with the arguments behind the first one, which is the result before it: `chain(load.call(7), store.partial(table="x"))`."""
-        return Partial(self, args, kwargs)
+        return Partial(cast("CalledJob", self), args, kwargs)
 
     def map(self: Accepts[A, R], items: Iterable[A], /) -> Group[R]:
         """Return a group of one call for each item: `resize.map(paths).then(album)`. Raises UsageError."""
