@@ -325,6 +325,15 @@ def test_the_next_moments_show_when_jobs_with_a_jitter_are_put(client: Client, r
     assert first.endswith(f":00:00 +0000  put at {due}")
 
 
+def test_a_calendar_may_begin_and_end(client: Client, run: Any) -> None:
+    words = ("recurring", "add", "K", "--klass", "-q", "q", "--cron", "0 3 * * *", "--jid", "short")
+    added = run(*words, "--start", "2030-01-01", "--end", "2030-01-02 12:00")
+    assert added.returncode == 0, added.stderr
+    moments = run("recurring", "next", "short").stdout.splitlines()
+    assert [line[4:20] for line in moments] == ["2030-01-01 03:00", "2030-01-02 03:00"]
+    assert "such as 2h" in run(*words, "--start", "tomorrow").stderr
+
+
 def test_missed_turns_of_a_recurring_job_are_shown_as_on_its_page(client: Client, run: Any) -> None:
     clock = StoppedClock(client, START_MS)
     clock.start()

@@ -251,6 +251,14 @@ _overlap_option = click.option(
     help="Time by which a job of --cron may be put later [default: 0s].",
 )
 @click.option(
+    "--start",
+    metavar="TIME",
+    help="First time that --cron may name: a length of time from now, or a time in UTC [default: now].",
+)
+@click.option(
+    "--end", metavar="TIME", help="Last time that --cron may name, in the same form [default: none]."
+)
+@click.option(
     "--first",
     "offset",
     type=length,
@@ -293,6 +301,10 @@ def add(
     if given["missed"] is not None and given["missed"].isdigit():
         given["missed"] = int(given["missed"])
     with place.client() as client:
+        now = round(client.store_time() * 1000)
+        for name in ("start", "end"):
+            if given[name] is not None:
+                given[name] = end_of(given[name], now) / 1000
         if jid and client.run(RecurGet((check_name("jid", jid),)))[0] is not None:
             raise UsageError(
                 f"there is a recurring job {jid!r:.200} already: `holdfast recurring edit` changes it"
