@@ -61,6 +61,8 @@ PRICES = (
     Price("recurring job spawned by the pop that takes it, against a plain pop", calls.spawning, calls.plain_pop),
     Price("calendar that is due: the pop that puts its job and takes it, against put with a delay and pop", calls.spawning_of_plans, calls.delayed),
     Price("calendar that missed many moments: the same", calls.spawning_of_one_plan, calls.delayed),
+    Price("a chain of ten: a lifecycle, against a plain one", calls.chained_lifecycle, calls.lifecycle),
+    Price("a group of 99 and what follows: a lifecycle, against a plain one", calls.grouped_lifecycle, calls.lifecycle),
     Price("unfail, each job", calls.unfailing, None),
     Price("watched root: a lifecycle, against one unwatched", calls.watched_lifecycle, calls.lifecycle),
 )  # fmt: skip
