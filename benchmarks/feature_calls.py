@@ -334,8 +334,13 @@ ARGUMENTS, RESULT = '{"args":[null],"kwargs":{}}', "7"
 PLACE, LENGTH, MEMBERS = 9, 10, 99
 
 
-def flow_lifecycle(bench: Bench, edges: Sequence[Sequence[str]], data: Sequence[str]) -> float:
-    """Flows of jobs with these edges and data, put and run until all are complete; `{}` in an edge is the flow."""
+def flow_lifecycle(
+    bench: Bench, rounds: Sequence[int], edges: Sequence[Sequence[str]], data: Sequence[str]
+) -> float:
+    """Flows of jobs with these edges and data, put and run until all are complete; `{}` in an edge is the flow.
+
+    `rounds`: how many jobs of each flow are ready after those before them.
+    """
     queue, flows = bench.queue(), [token_hex(12) for _ in range(JOBS // len(edges))]
     puts: list[bytes] = []
     for flow in flows:
@@ -344,10 +349,10 @@ def flow_lifecycle(bench: Bench, edges: Sequence[Sequence[str]], data: Sequence[
             words += [queue, 0, 5, 0, f"{flow}-{number}", KLASS, body, len(own)]
             words += [word for edge in own for word in ("edge", edge.format(flow))]
         puts.append(bench.native.words("flow_put", "", 0, flow, "f", *words))
-    spent, left = bench.cpu(puts)[0], JOBS
-    while left > 0:
-        one = bench.native.words("pop", WORKER, "", 0, bench.batch, 0, queue, 0)
-        took, replies = bench.cpu([one] * max(1, min(left, len(flows) * len(edges)) // bench.batch))
+    spent = bench.cpu(puts)[0]
+    one = bench.native.words("pop", WORKER, "", 0, bench.batch, 0, queue, 0)
+    for ready in rounds:
+        took, replies = bench.cpu([one] * -(-ready * len(flows) // bench.batch))
         held = [row for reply in replies for row in rows_of(reply, 1)]
         ends = [
             bench.native.words(
@@ -356,14 +361,13 @@ def flow_lifecycle(bench: Bench, edges: Sequence[Sequence[str]], data: Sequence[
             for part in chunks(held, bench.batch)
         ]
         spent += took + bench.cpu(ends)[0]
-        left -= len(held)
     return spent
 
 
 def chained_lifecycle(bench: Bench) -> float:
     """Chains of ten, each of which gets the result before it."""
     edges = [[] if n == 0 else [f"fail {PLACE} 4 {{}}-{n - 1}"] for n in range(LENGTH)]
-    return flow_lifecycle(bench, edges, [ARGUMENTS] * LENGTH)
+    return flow_lifecycle(bench, [1] * LENGTH, edges, [ARGUMENTS] * LENGTH)
 
 
 def grouped_lifecycle(bench: Bench) -> float:
@@ -372,6 +376,7 @@ def grouped_lifecycle(bench: Bench) -> float:
     last = [f"fail {PLACE + 1 + 5 * n} 4 {{}}-{n}" for n in range(MEMBERS)]
     return flow_lifecycle(
         bench,
+        [MEMBERS, 1],
         [*([] for _ in range(MEMBERS)), last],
         [*[ARGUMENTS] * MEMBERS, f'{{"args":[[{nulls}]],"kwargs":{{}}}}'],
     )

@@ -21,6 +21,10 @@ M.FLAG = layout.FLAG
 -- What needs no more than that may be added: one look-up decides, however many there are.
 local PLAIN = { [0] = true, [M.FLAG.BUDGETED] = true }
 function M.is_plain(flags) return PLAIN[flags] or false end
+-- What asks for nothing when the job is granted: that others wait for it matters at its end.
+local GRANTED = {
+  [0] = true, [M.FLAG.BUDGETED] = true, [M.FLAG.DEPENDENTS] = true, [M.FLAG.DEPENDENTS + M.FLAG.BUDGETED] = true,
+}
 -- A longer body lives in a key of its own: written once, read once, deleted with the job.
 M.SPILL = 512
 
@@ -113,7 +117,7 @@ function M.native.grant(bytes, score, now, worker, ends, length)
   if byte(bytes) ~= WAITING then return nil end
   local _, flags, priority, attempts, retries, remaining, losses, created, queue, klass, start =
     unpack_bytes(SHORT_HEAD, bytes)
-  if attempts ~= 0 or not PLAIN[flags] then return nil end
+  if attempts ~= 0 or not GRANTED[flags] then return nil end
   local body, m, n = sub(bytes, start), #queue, #klass
   return pack(SHORT_WHOLE, RUNNING, flags, priority, 1, retries, remaining, losses, created, m, queue, n, klass,
     now, order.native.sequence(score, priority), #worker, worker, body),

@@ -96,11 +96,10 @@ local function edge(opts, given, i, size)
   if not POLICIES[policy] then checks.bad("an edge is wait, run or fail, two numbers of a place, and a jid") end
   if from < -1 or from + length > size then checks.bad("the place of an edge lies outside the data") end
   if not text.is_clean(parent) or #parent > bounds.NAME then checks.bad("the parent of an edge is no jid") end
-  opts.edges = opts.edges or {}
+  opts.edges, opts.by_edge = opts.edges or {}, opts.by_edge or {}
   if #opts.edges >= MOST_EDGES then refuse.call("TOO_MANY", "at most " .. MOST_EDGES .. " parents a job") end
-  for _, one in ipairs(opts.edges) do
-    if one.parent == parent then checks.bad("a job waits for a parent by one edge") end
-  end
+  if opts.by_edge[parent] then checks.bad("a job waits for a parent by one edge") end
+  opts.by_edge[parent] = true
   opts.edges[#opts.edges + 1] = { policy = policy, from = from, length = length, parent = parent }
 end
 

@@ -1,5 +1,6 @@
 -- flow: jobs that wait for each other are put, all of them or none.
 local keys = require("base.keys")
+local record = require("base.record")
 local refuse = require("base.refuse")
 local batch = require("base.batch")
 local dependency = require("nouns.dependency.dependency")
@@ -9,10 +10,12 @@ local queue_bounds = require("nouns.queue.queue_bounds")
 local queues = require("nouns.queue.queue")
 local result = require("nouns.job.result")
 local state = require("nouns.job.state")
+local put_new = require("verbs.put_new")
 local put_one = require("verbs.put_one")
 local M = {}
 
 local PIECE = 256 -- jobs read at once
+local SPILL = record.SPILL
 
 -- Why a job cannot wait for one that is not of the flow, or nil.
 local function refusal(ctx, jid, edge)
@@ -30,24 +33,69 @@ local function refusal(ctx, jid, edge)
   end
 end
 
--- Refuses a flow that could not be put whole.
+-- Refuses a flow that could not be put whole; and notes which jobs are parents, and which edges lead to jobs of it.
 local function check(ctx, flow, jobs)
-  local earlier, counts = {}, {}
+  local own, counts, names = {}, {}, {}
   for i = 1, #jobs do
     local one = jobs[i]
     if one.jid ~= flows.jid(flow, i - 1) then refuse.call("BAD_ARGUMENT", "jids of a flow are its id and a number") end
     if one.opts.unique_key then refuse.call("BAD_ARGUMENT", "a job of a flow has no unique key") end
-    if job.read(ctx, one.jid) then refuse.call("JOB_EXISTS", one.jid) end
     for _, edge in ipairs(one.opts.edges or {}) do
-      if not earlier[edge.parent] then refusal(ctx, one.jid, edge) end
+      local parent = own[edge.parent]
+      if parent then parent.opts.is_parent, edge.is_own = true, true else refusal(ctx, one.jid, edge) end
     end
-    earlier[one.jid] = true
+    own[one.jid], names[i] = one, ctx.keys.job .. one.jid
     counts[one.target.name] = (counts[one.target.name] or 0) + 1
   end
+  if call("EXISTS", unpack_(names)) > 0 then refuse.call("JOB_EXISTS", "a job has the jid of one of flow " .. flow) end
   for name, count in pairs(counts) do
     if queue_bounds.room(keys.of_queue(ctx, name)) < count then refuse.call("QUEUE_FULL", name) end
   end
   for name in pairs(counts) do queues.know(ctx, keys.of_queue(ctx, name)) end
+end
+
+local function put_alone(ctx, one)
+  one.target.queue, one.target.is_put = keys.of_queue(ctx, one.target.name), true
+  local refused = put_one.run(ctx, one.target, "new", one.jid, one.klass, one.data, one.opts)
+  if refused then error(refused) end
+end
+
+local PLACED = { "name", "priority", "retries", "delay", "losses" }
+
+-- Whether a job waits for one that is not of the flow, or has data that its record does not hold.
+local function is_alone(one)
+  if #one.data > SPILL then return true end
+  for _, edge in ipairs(one.opts.edges or {}) do
+    if not edge.is_own then return true end
+  end
+  return false
+end
+
+local function goes_with(first, other)
+  for _, name in ipairs(PLACED) do
+    if other.target[name] ~= first.target[name] then return false end
+  end
+  return true
+end
+
+-- The last of the jobs from the one at `i` on that go to one place together.
+local function last_alike(jobs, i)
+  local last = i
+  if is_alone(jobs[i]) then return i end
+  while last < #jobs and goes_with(jobs[i], jobs[last + 1]) and not is_alone(jobs[last + 1]) do
+    last = last + 1
+  end
+  return last
+end
+
+-- Puts some jobs in a few commands. Returns whether that could be done.
+local function put_together(ctx, target, jobs, first, last)
+  if is_alone(jobs[first]) then return false end
+  local some = { depend = false, unique = false }
+  for i = first, last do some[#some + 1] = jobs[i] end
+  local done = put_new.run(ctx, target, some)
+  if not done then target.limited, target.first = nil, nil end
+  return done
 end
 
 -- `jobs` are as those of `put_options.placed`; each waits for earlier ones, or for jobs that exist. Returns 1, or 0
@@ -57,11 +105,15 @@ function M.put(ctx, flow, label, jobs)
   if total == #jobs then return 0 end
   if total then refuse.call("JOB_EXISTS", ("%s is a flow of %d jobs"):format(flow, total)) end
   check(ctx, flow, jobs)
-  for i = 1, #jobs do
-    local one = jobs[i]
-    one.target.queue, one.target.is_put = keys.of_queue(ctx, one.target.name), true
-    local refused = put_one.run(ctx, one.target, "new", one.jid, one.klass, one.data, one.opts)
-    if refused then error(refused) end
+  local i = 1
+  while i <= #jobs do
+    local last = last_alike(jobs, i)
+    local target = jobs[i].target
+    target.queue, target.is_put = keys.of_queue(ctx, target.name), true
+    if not put_together(ctx, target, jobs, i, last) then
+      for n = i, last do put_alone(ctx, jobs[n]) end
+    end
+    i = last + 1
   end
   flows.write(ctx, flow, #jobs, label)
   return 1

@@ -62,6 +62,8 @@ local function outline(ctx, target, one, plan)
   if opts.throttles then r.ids = ctx.throttles.assign(ctx, target.queue, jid, r, opts.throttles) end
   if opts.tags then tag.plan(ctx, jid, r, opts.tags, plan.tags) end
   if opts.depends then links.plan(ctx, jid, r, opts.depends, plan.parents) end
+  if opts.edges then links.plan_edges(ctx, jid, r, opts.edges, plan.sets) end
+  if opts.is_parent then r.flags = record.with(r.flags, FLAG.DEPENDENTS) end
   return r
 end
 
@@ -124,7 +126,11 @@ end
 
 -- They find no place: they go, so that a repeat of the put does not get `again`.
 local function undo(ctx, jobs, problem)
-  for i = 1, #jobs do call("UNLINK", ctx.keys.job .. jobs[i].jid, ctx.keys.extra .. jobs[i].jid) end
+  local k = ctx.keys
+  for i = 1, #jobs do
+    local jid = jobs[i].jid
+    call("UNLINK", k.job .. jid, k.extra .. jid, k.dependents .. jid)
+  end
   error(problem)
 end
 

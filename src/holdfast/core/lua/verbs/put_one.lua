@@ -37,32 +37,36 @@ local function losses_of(target)
   return false
 end
 
--- A job waits for others by edges. Those that are complete, or gone but for their results, have ended already; of one
--- that failed, the job learns as if it failed now: `r.doomed` is why it has to fail.
-local function wait_by_edges(ctx, jid, r, edges)
-  for _, edge in ipairs(edges) do
-    local p = job.read(ctx, edge.parent)
-    local noted = p and p.state == state.FAILED and failure.read(ctx, edge.parent, p)
-    local ended = noted and { group = noted[failure.GROUP], message = noted[failure.MESSAGE] }
-    if edge.from >= 0 then extra.set(ctx, jid, r, dependency.PLACES, "1") end
-    if not p or p.state == state.COMPLETE then
-      handover.keep(ctx, jid, edge, { result = result.read(ctx, edge.parent) or nil })
-    elseif ended and edge.policy == dependency.RUN then
-      handover.keep(ctx, jid, edge, ended)
-    else
-      links.join_by(ctx, jid, r, edge)
-      if ended and edge.policy == dependency.FAIL then
-        r.doomed = handover.reason(edge.parent, ended)
-      end
-    end
+-- A job waits for one that existed before, by an edge. One that is complete, or gone but for its result, has ended
+-- already; of one that failed, the job learns as if it failed now: `r.doomed` is why it has to fail.
+local function wait_for(ctx, jid, r, edge)
+  local p = job.read(ctx, edge.parent)
+  local noted = p and p.state == state.FAILED and failure.read(ctx, edge.parent, p)
+  local ended = noted and { group = noted[failure.GROUP], message = noted[failure.MESSAGE] }
+  if edge.from >= 0 then extra.set(ctx, jid, r, dependency.PLACES, "1") end
+  if not p or p.state == state.COMPLETE then
+    handover.keep(ctx, jid, edge, { result = result.read(ctx, edge.parent) or nil })
+  elseif ended and edge.policy == dependency.RUN then
+    handover.keep(ctx, jid, edge, ended)
+  else
+    links.join_by(ctx, jid, r, edge)
+    if ended and edge.policy == dependency.FAIL then r.doomed = handover.reason(edge.parent, ended) end
   end
-  if dependency.is_open(r) then return end
-  handover.put_in(ctx, jid, r)
+end
+
+local function wait_by_edges(ctx, jid, r, edges)
+  local own = {}
+  for _, edge in ipairs(edges) do
+    if edge.is_own then own[#own + 1] = edge else wait_for(ctx, jid, r, edge) end
+  end
+  if own[1] then links.add_edges(ctx, jid, r, own) end
+  if not dependency.is_open(r) then handover.put_in(ctx, jid, r) end
 end
 
 -- Gives the job its options. `opts` (nil: none) has tags (nil: none if this is a put; the present
 -- ones, added again, if `target.alone`), throttles (nil: none), depends (nil or empty: unchanged), and
--- what `options` keeps; `edges` (nil: none) are parents with policies: see `dependency`.
+-- what `options` keeps; `edges` (nil: none) are parents with policies: see `dependency`; `is_parent`: jobs that come
+-- with it wait for it.
 local function apply_options(ctx, target, jid, r, opts)
   if opts then r.fields = {} end
   if ctx.throttles.assign then ctx.throttles.assign(ctx, target.queue, jid, r, opts and opts.throttles) end
@@ -106,6 +110,7 @@ local function put_fresh(ctx, target, jid, klass, body, opts)
   ctx.record.begin(r, ctx.now)
   job.set_body(ctx, jid, r, body)
   apply_options(ctx, target, jid, r, opts)
+  if opts and opts.is_parent then r.flags = record.with(r.flags, record.FLAG.DEPENDENTS) end
   settle_in(ctx, target, jid, r)
 end
 

@@ -74,6 +74,34 @@ function M.plan(ctx, jid, r, parents, open)
   r.flags = record.with(record.with(r.flags, DEPENDING), EXTRA)
 end
 
+-- A new job is going to wait by edges for jobs that are put with it, and are parents from the start; `sets` gathers
+-- what comes into sorted sets: score and member in turns, by key.
+function M.plan_edges(ctx, jid, r, edges, sets)
+  local fields = r.fields
+  for i = 1, #edges do
+    local edge, n = edges[i], #fields
+    fields[n + 1], fields[n + 2] = OPEN .. edge.parent, dependency.edge_text(edge)
+    if edge.from >= 0 then fields[n + 3], fields[n + 4] = dependency.PLACES, "1" end
+    local set = ctx.keys.dependents .. edge.parent
+    local entries = sets[set] or {}
+    sets[set] = entries
+    entries[#entries + 1] = dependency.score(ctx, edge)
+    entries[#entries + 1] = jid
+  end
+  fields[#fields + 1], fields[#fields + 2] = "n", #edges + dependency.count(ctx, jid, r)
+  r.flags = record.with(record.with(r.flags, DEPENDING), EXTRA)
+end
+
+-- The same at once.
+function M.add_edges(ctx, jid, r, edges)
+  local sets = {}
+  r.fields = {}
+  M.plan_edges(ctx, jid, r, edges, sets)
+  batch.send("HSET", ctx.keys.extra .. jid, r.fields)
+  r.fields = nil
+  for set, entries in pairs(sets) do call("ZADD", set, unpack_(entries)) end
+end
+
 -- The parents get these children.
 function M.join_all(ctx, open)
   for jid, p in pairs(open) do
