@@ -160,3 +160,23 @@ def split(gate: str) -> None:
         diary.note("split", waiting=waiting)
         os._exit(0)
     waiting.append(app.queues["q"].counts["waiting"])
+
+
+@app.job(queue="q", retries=1000, backoff=0.05, max_losses=254)
+def count_on(number: int) -> int:
+    """A member of a flow: slow enough to be killed, and now and then it fails, or ends its process."""
+    time.sleep(0.005)
+    dice = os.urandom(1)[0]
+    if dice < 8:
+        raise ValueError("on purpose")
+    if dice < 12:
+        os._exit(3)
+    return number + 1
+
+
+@app.job(queue="q", retries=1000, backoff=0.05, max_losses=254)
+def sum_up(numbers: list[int]) -> int:
+    """What follows a group; it notes that it ran."""
+    with (HERE / "sums").open("a") as notes:
+        notes.write(f"{holdfast.current_job().jid}\n")
+    return sum(numbers)
