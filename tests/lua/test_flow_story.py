@@ -192,6 +192,17 @@ def test_jobs_that_have_ended_before_are_parents_too(door: Door):
     assert data(door, "f-2")["args"][0]["failure"]["group"] == "Broken"
 
 
+def test_cores_that_do_not_know_flows_are_kept_from_a_root_that_has_one(door: Door):
+    door.put("q", "plain")
+    assert level_of(door) == 0
+    chain(door)
+    assert level_of(door) == 1
+
+
+def level_of(door: Door) -> int:
+    return door.ask("HGET", door.root, "h")[3]
+
+
 def test_the_same_flow_is_put_once(door: Door):
     chain(door)
     before = door.dump()

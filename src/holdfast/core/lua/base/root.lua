@@ -167,6 +167,14 @@ end
 
 function M.is_test(root) return bits.has(root.flags, M.TEST) end
 
+-- The root has data from now on that only cores of this level understand.
+function M.require_level(ctx, level)
+  if byte(ctx.packed, 4) >= level then return end
+  local root = M.read(ctx.keys.root)
+  root.level = level
+  ctx.packed = write(ctx.keys.root, root)
+end
+
 -- Raises or lowers one of the flags.
 function M.set_flag(ctx, flag, on)
   local root = M.read(ctx.keys.root)

@@ -1,6 +1,7 @@
 -- flow: jobs that wait for each other are put, all of them or none.
 local keys = require("base.keys")
 local record = require("base.record")
+local root = require("base.root")
 local refuse = require("base.refuse")
 local batch = require("base.batch")
 local dependency = require("nouns.dependency.dependency")
@@ -16,6 +17,7 @@ local M = {}
 
 local PIECE = 256 -- jobs read at once
 local SPILL = record.SPILL
+local LEVEL = 1 -- of the cores that know edges
 
 -- Why a job cannot wait for one that is not of the flow, or nil.
 local function refusal(ctx, jid, edge)
@@ -105,6 +107,7 @@ function M.put(ctx, flow, label, jobs)
   if total == #jobs then return 0 end
   if total then refuse.call("JOB_EXISTS", ("%s is a flow of %d jobs"):format(flow, total)) end
   check(ctx, flow, jobs)
+  root.require_level(ctx, LEVEL)
   local i = 1
   while i <= #jobs do
     local last = last_alike(jobs, i)
