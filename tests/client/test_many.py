@@ -36,3 +36,7 @@ def test_a_page_of_failed_jobs_may_be_longer_than_a_call(do):
     ):
         do(lambda job=job: job.fail("group", "because"))
     assert len(do(lambda: do.client.jobs.failed("group", 0, 1000))["jobs"]) == 600
+
+
+def test_no_commands_are_no_call(do) -> None:
+    assert do(lambda: do.client.run_all([])) == []

@@ -72,7 +72,9 @@ def exchange_all(
 
     `last` numbers the last call; None: a free sequence of the shard, as for the others.
     """
-    if not shard.met and commands:
+    if not commands:
+        return []
+    if not shard.met:
         yield from _meet_for(shard, commands[0])
     if shard.unserved is not None:
         yield from _look_for_workers(shard, shard.unserved, commands)
