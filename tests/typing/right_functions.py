@@ -7,7 +7,8 @@ from typing import assert_type
 
 import holdfast
 from holdfast import AsyncHandle, Handle
-from holdfast.client.function_jobs import AsyncRecurrence, Bound, Recurrence
+from holdfast.client.calls import Call
+from holdfast.client.function_jobs import AsyncRecurrence, Recurrence
 
 app = holdfast.Client("redis://nowhere")
 aapp = holdfast.AsyncClient("redis://nowhere")
@@ -56,7 +57,7 @@ def blocking() -> None:
     assert_type(welcome.put_many([(7,), welcome.bind(8, lang="de")]), list[Handle[str]])
     assert_type(welcome.every(60).put(7, lang="de"), Recurrence)
     assert_type(welcome.every(timedelta(days=1), at=time(3), zone="Europe/Berlin").put(7), Recurrence)
-    assert_type(welcome.call(8, lang="de"), Bound[str])
+    assert_type(welcome.call(8, lang="de"), Call[str])
     app.schedule(welcome.call(7), every=timedelta(hours=1), starting=1e9, jid="w")
     app.schedule(mixed.options(queue="slow").call(7), every="0 3 * * *", zone="Europe/Berlin", missed=3)
     assert_type(welcome.every("0 3 * * *", zone="Europe/Berlin").put(7), Recurrence)
