@@ -23,12 +23,16 @@ _FRESH: Final = ("on", "resetkeys", "resetchannels", "clearselectors", "-@all")
 
 
 class Role(msgspec.Struct, frozen=True):
-    """A kind of program: the functions of the core that it calls (None: all), and whether it may run writing commands."""
+    """A kind of program: the functions of the core that it calls (None: all), and whether it may run writing commands.
+
+    `upkeep`: functions that it calls in the store by itself; over HTTP they are not for this role.
+    """
 
     purpose: str
     functions: Sequence[str] | None = None
     writes: bool = True
     others: Sequence[str] = ()
+    upkeep: Sequence[str] = ()
 
     def commands(self) -> list[str]:
         """Return the commands that it may run, without FCALL."""
@@ -49,6 +53,7 @@ ROLES: Final[Mapping[str, Role]] = {
             "topic_counts", *_PUTS,
         ),
         others=("blpop",),
+        upkeep=("recur_unplanned", "recur_extend", "recur_update", "list"),
     ),
     "viewer": Role("Reads: figures, jobs, workers, settings. Changes nothing.", writes=False),
     "operator": Role("Calls every function: retries, cancels, pauses, changes settings."),
@@ -88,7 +93,11 @@ def rules_of(role: str, namespace: str, password: str | None = None) -> list[str
         )
     root, found = "hf:{" + namespace + "}:*", ROLES[role]
     secret = [] if password is None else ["resetpass", "#" + sha256(_checked(password)).hexdigest()]
-    calls = ["+fcall"] if found.functions is None else [f"+fcall|hf1_{name}" for name in found.functions]
+    calls = (
+        ["+fcall"]
+        if found.functions is None
+        else [f"+fcall|hf1_{name}" for name in (*found.functions, *found.upkeep)]
+    )
     commands = [f"+{name}" for name in found.commands()]
     return [*_FRESH, *secret, f"~{root}", f"&{root}", *commands, *calls]
 
