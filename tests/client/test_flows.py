@@ -211,6 +211,8 @@ def test_bad_flows_are_refused_before_anything_is_written(shop: Shop):
         (lambda: shop.put(shop.count.options(jid="x").call(1)), "a job of a flow has no jid"),
         (lambda: shop.put(only.call(1)), "only is unique"),
         (lambda: shop.put(call, jid=""), "jid"),
+        (lambda: shop.do(lambda: shop.count.put_many([call.then(shop.count)])), "put it as a flow"),
+        (lambda: shop.do.client.schedule(call.after("x"), every=60), "put it as a flow"),
         (lambda: shop.count.call(1).then(shop.store), "requires the argument 'table'"),
     ]
     for wrong, sentence in bad:

@@ -164,7 +164,7 @@ def test_a_missing_result_fails_what_needs_it(door: Door):
     job = door.job("f-1")
     assert job is not None
     assert job.failure is not None
-    assert job.failure.message == "f-0 is complete, but it has no result"
+    assert job.failure.message == "f-0 has ended, but it has no result"
 
 
 def test_a_result_that_makes_the_data_too_large_fails_what_needs_it(core, door: Door):
@@ -175,6 +175,17 @@ def test_a_result_that_makes_the_data_too_large_fails_what_needs_it(core, door: 
     assert job is not None
     assert job.failure is not None
     assert "max-data allows 2000" in job.failure.message
+
+
+def test_data_that_were_changed_meanwhile_are_not_mixed_with_a_result(door: Door):
+    chain(door, 2)
+    door("move", "", 0, "q", 0, "f-1", '{"args":[1,2,3,4,5],"kwargs":{}}', "", "", "", 0)
+    complete(door, "f-0", "7")
+    job = door.job("f-1")
+    assert job is not None
+    assert job.failure is not None
+    assert "were changed while it waited" in job.failure.message
+    assert data(door, "f-1") == {"args": [1, 2, 3, 4, 5], "kwargs": {}}
 
 
 def test_jobs_that_have_ended_before_are_parents_too(door: Door):

@@ -159,10 +159,6 @@ class Call(Generic[R_co]):
         return f"<Call {self.entry.name} {bytes(self.data).decode():.80}>"
 
 
-Bound = Call
-"""The name of release 0.2."""
-
-
 class Group(Generic[R]):
     """Calls that run side by side; what follows gets the list of their results, in the order of the calls."""
 

@@ -38,6 +38,10 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
+Bound = Call
+"""The name of release 0.2."""
+
+
 def data_of_all(entry: Registered, calls: Iterable[object], limit: int) -> Iterator[Raw]:
     """Return the data of each call given to `put_many`. Raises UsageError with the number of one that does not fit."""
     for number, call in enumerate(check_list("put_many", calls)):
@@ -52,6 +56,7 @@ def _data_of(entry: Registered, call: object, limit: int) -> Raw:
         bound = cast("Call[object]", call)
         if bound.entry is not entry:
             raise UsageError(f"{bound!r} is not a call of {entry.name}")
+        check_alone(bound)
         return bound.data
     # A plain tuple has the arguments of a call; a named tuple is one argument.
     if type(call) is tuple:
@@ -226,11 +231,18 @@ def _offset(seconds: float, interval: float) -> float:
     return seconds if seconds >= 0 else seconds % interval
 
 
+def check_alone(call: Call[object]) -> None:
+    """Raise UsageError for a call that waits for others: only a flow puts those."""
+    if call.edges or call.before:
+        raise UsageError(f"{call!r} waits for other calls: put it as a flow, by app.put(…)")
+
+
 def declare(call: object, timing: Timing, module: str) -> None:
     """Have each worker that loads `module` put a recurring job of a call at its start. Raises UsageError."""
     if not isinstance(call, Call):
         raise UsageError(f"schedule: expected a call such as report.call(7), got {call!r:.80}")
     bound = cast("Call[object]", call)
+    check_alone(bound)
     check_recurring(bound.changes)
     bound.entry.declare(Declaration(module, timing.given(), bound.args, bound.kwargs, bound.changes))
 

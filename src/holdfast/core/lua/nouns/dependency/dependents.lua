@@ -54,7 +54,7 @@ local function close(ctx, parent, jid, ended)
   local edge, count, due, has_places = dependency.edge(ctx, jid, parent)
   if not edge then return nil end
   local problem = edge ~= "" and handover.keep(ctx, jid, dependency.edge_of(edge), ended)
-  if problem then return nil, nil, parent .. " is complete, but " .. problem end
+  if problem then return nil, nil, parent .. " has ended, but " .. problem end
   if count <= 1 and has_places then
     problem = handover.join(ctx, jid)
     if problem then return nil, nil, problem end

@@ -9,6 +9,7 @@ local settings = require("nouns.setting.settings")
 local M = {}
 
 M.GROUP = "-ParentFailed" -- what the group of a job that fails for its parent ends with
+local EMPTY = "null" -- what stands in a place until then
 local KEPT = "=" -- what the field of a text begins with
 
 -- How the end of a parent looks to a job that runs whatever became of it: `ended` has result (nil: none), group and
@@ -62,6 +63,9 @@ function M.put_in(ctx, jid, r)
   if not list[1] then return nil end
   for i = 1, #list do
     local place = list[i]
+    if sub(body, place.from + 1, place.from + place.length) ~= EMPTY then
+      return "its data were changed while it waited, and have no place for results any more"
+    end
     pieces[#pieces + 1] = sub(body, at, place.from)
     pieces[#pieces + 1] = place.text
     at, names[i] = place.from + place.length + 1, place.name
