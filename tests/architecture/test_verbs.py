@@ -21,7 +21,7 @@ READS = {
     "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes", "throttles": "no-writes", "queue_get": "no-writes",
     "failure_groups": "no-writes", "explain": "no-writes", "workers": "no-writes", "worker_jobs": "no-writes",
     "topic_get": "no-writes", "topic_counts": "no-writes",
-    "recur_unplanned": "no-writes", "flow_get": "no-writes", "flow_states": "no-writes", "flow_list": "no-writes",
+    "recur_unplanned": "no-writes", "flow_get": "no-writes", "flow_states": "no-writes", "flow_steps": "no-writes", "flow_list": "no-writes",
     "scan": "no-writes", "operations": "no-writes", "operation_get": "no-writes",
 }  # fmt: skip
 DRAINS = {

@@ -30,7 +30,7 @@ from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track, 
 from holdfast.commands.base import Call
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
 from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
-from holdfast.commands.flows import Edge, FlowForget, FlowGet, FlowJob, FlowList, FlowPut, FlowStates
+from holdfast.commands.flows import Edge, FlowForget, FlowGet, FlowJob, FlowList, FlowPut, FlowStates, FlowSteps
 from holdfast.commands.jobs import (
     Await,
     Cancel,
@@ -1127,6 +1127,12 @@ def what_is_known_of_flows(client: Client) -> Any:
 def the_states_of_a_flow(client: Client) -> Any:
     client.run(a_flow(client))
     return FlowStates("f")
+
+
+@case("flow_steps")
+def the_steps_of_a_flow(client: Client) -> Any:
+    client.run(a_flow(client))
+    return FlowSteps("f")
 
 
 @case("flow_list")

@@ -56,6 +56,26 @@ def states(door: Door, *jids: str) -> list[str]:
     return [door.state(jid) for jid in jids]
 
 
+def test_what_the_jobs_of_a_flow_are_and_wait_for_stays_known_when_they_have_ended(door: Door):
+    door.put("other", "outside")
+    members = [part(f"f-{n}") for n in range(4)]
+    several = part("f-4", *(edge(f"f-{n}", place="-1 0") for n in (0, 1, 3)), edge("f-2", "run", "-1 0"))
+    put(
+        door,
+        "f",
+        *members,
+        several,
+        part("f-5", edge("outside", "wait", "-1 0"), edge("f-4", "wait", "-1 0")),
+    )
+    before = door("flow_steps", "f")
+    assert before[0] == [b"k"]
+    assert before[4] == [b"k", 0, 1, b"fail", 3, 3, b"fail", 2, 2, b"run"]
+    assert before[5] == [b"k", b"outside", b"outside", b"wait", 4, 4, b"wait"]
+    for job in door.pop("w", "q", n=4):
+        door("complete", "w", job.jid, job.token, "", 0, "")
+    assert door("flow_steps", "f") == before
+
+
 def test_each_job_of_a_chain_gets_the_result_before_it(door: Door):
     chain(door)
     assert states(door, "f-0", "f-1", "f-2") == ["waiting", "depends", "depends"]

@@ -96,7 +96,7 @@ BAD = [
     ("flow_put", "", 0, "f", "l", "q", 0, 0, 0, "f-0", "k", "{}", 1, "edge", "fail -1 0 nobody"),
     ("flow_put", "", 0, "f", "l", "q", 0, 0, 0, "f-0", "k", "{}", 1, "edge", "fail 1 9 parent"),
     ("flow_put", "", 0, "f", "l", "q", 0, 0, 0, "f-0", "k", "{}", 1, "unique_key", "a"),
-    ("flow_get", LONG), ("flow_states", "nobody"), ("flow_states",), ("flow_list", "x", 5), ("flow_list", "", 0), ("flow_forget", "", 0, LONG),
+    ("flow_get", LONG), ("flow_states", "nobody"), ("flow_states",), ("flow_steps", "nobody"), ("flow_list", "x", 5), ("flow_list", "", 0), ("flow_forget", "", 0, LONG),
     ("depend", "", 0, "add", "child", "child"), ("depend", "", 0, "add", "parent", "child"), ("depend", "", 0, "add", "wait", "x"),
     ("depend", "", 0, "maybe", "child", "wait"), ("depend", "", 0, "add", "nobody", "wait"), ("depend", "", 0, "all", "wait"),
     ("depend", "", 0, "all", "child", "parent"), ("depend", "", 0, "add", "child", ""), ("depend", "", 0, "add", "child", LONG),

@@ -1,7 +1,7 @@
 """Commands about flows: jobs that are put together and wait for each other."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, cast
 
 import msgspec
 
@@ -117,6 +117,49 @@ class FlowStates(CommandBase, frozen=True, gc=False):
         return [_STATES[int(code)] for code in reply]
 
 
+class StepParents(msgspec.Struct, frozen=True, gc=False):
+    """What a job of a flow waits for: the jobs of it with the numbers `first` to `last`, or the job `jid` that is not of it."""
+
+    policy: Policy
+    first: int = 0
+    last: int = 0
+    jid: str = ""
+
+
+class FlowStep(msgspec.Struct, frozen=True, gc=False):
+    """A job of a flow as it was put: its klass, and what it waits for."""
+
+    klass: str
+    parents: Sequence[StepParents] = ()
+
+
+class FlowSteps(CommandBase, frozen=True, gc=False):
+    """Return what each job of a flow is and waits for, in their order. Raises JobNotFound. Core: verbs/flow.lua."""
+
+    verb: ClassVar[str] = "flow_steps"
+    reads: ClassVar[bool] = True
+
+    flow: Name
+
+    def words(self) -> Sequence[Word]:
+        return (self.flow,)
+
+    def read(self, reply: Reply) -> list[FlowStep]:
+        return [FlowStep(text(row[0]), _parents(row[1:])) for row in reply]
+
+
+def _parents(row: Reply) -> list[StepParents]:
+    """Return what the words of a step say: first, last and policy of each."""
+    return [_parent(*row[at : at + 3]) for at in range(0, len(row), 3)]
+
+
+def _parent(first: Reply, last: Reply, policy: Reply) -> StepParents:
+    named = cast("Policy", text(policy))
+    if isinstance(first, int):
+        return StepParents(named, first, int(last))
+    return StepParents(named, jid=text(first))
+
+
 class FlowList(CommandBase, frozen=True, gc=False):
     """List flows, the newest first. Returns the cursor of the next page ("" after the last one), how many there are, and the ids.
 
@@ -152,5 +195,5 @@ class FlowForget(CommandBase, frozen=True, gc=False):
 
 
 VERBS: Mapping[str, type[CommandBase]] = {
-    kind.verb: kind for kind in (FlowPut, FlowGet, FlowStates, FlowList, FlowForget)
+    kind.verb: kind for kind in (FlowPut, FlowGet, FlowStates, FlowSteps, FlowList, FlowForget)
 }

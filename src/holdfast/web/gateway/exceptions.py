@@ -46,6 +46,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "flow_list": "flows are put by clients: their results are places in the data of jobs",
     "flow_put": "flows are put by clients: their results are places in the data of jobs",
     "flow_states": "flows are put by clients: their results are places in the data of jobs",
+    "flow_steps": "flows are put by clients: their results are places in the data of jobs",
     "operation_set": "operations run in the application: `POST /api/v1/operations`",
     "recur_extend": "workers plan recurring jobs on",
     "recur_unplanned": "workers plan recurring jobs on",

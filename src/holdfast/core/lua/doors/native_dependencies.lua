@@ -63,6 +63,7 @@ return {
     return flow_verbs.get(ctx, args, 1, checks.names(args, 1, "flow"))
   end },
   { "flow_states", READS, "flow", function(ctx, args) return flow_verbs.states(ctx, checks.name(args, 1, "flow")) end },
+  { "flow_steps", READS, "flow", function(ctx, args) return flow_verbs.steps(ctx, checks.name(args, 1, "flow")) end },
   { "flow_list", READS, "cursor count", function(ctx, args)
     local score, member = cursor(args, 1)
     return flow_verbs.list(ctx, score, member, checks.number(args, 2, "count", 1, MOST))

@@ -100,6 +100,26 @@ local function put_together(ctx, target, jobs, first, last)
   return done
 end
 
+-- What the jobs are and wait for, as `flows.steps` has it: parents in a row that are of the flow, as a range of their
+-- numbers.
+local function steps_of(jobs)
+  local numbers, steps = {}, {}
+  for i = 1, #jobs do
+    local step, last = { jobs[i].klass }, nil
+    for _, edge in ipairs(jobs[i].opts.edges or {}) do
+      local n, number = #step, numbers[edge.parent]
+      if number and last and number == last + 1 and step[n] == edge.policy then
+        step[n - 1] = number
+      else
+        step[n + 1], step[n + 2], step[n + 3] = number or edge.parent, number or edge.parent, edge.policy
+      end
+      last = number
+    end
+    numbers[jobs[i].jid], steps[i] = i - 1, step
+  end
+  return steps
+end
+
 -- `jobs` are as those of `put_options.placed`; each waits for earlier ones, or for jobs that exist. Returns 1, or 0
 -- if the flow was put before.
 function M.put(ctx, flow, label, jobs)
@@ -118,7 +138,7 @@ function M.put(ctx, flow, label, jobs)
     end
     i = last + 1
   end
-  flows.write(ctx, flow, #jobs, label)
+  flows.write(ctx, flow, #jobs, label, steps_of(jobs))
   return 1
 end
 
@@ -143,6 +163,13 @@ function M.states(ctx, flow)
     end
   end
   return states
+end
+
+-- What the jobs of some flows are and wait for: see `flows.steps`.
+function M.steps(ctx, flow)
+  local steps = flows.steps(ctx, flow)
+  if not steps then refuse.call("JOB_NOT_FOUND", flow) end
+  return steps
 end
 
 -- A page of flows, the newest first, behind `score member`: the next cursor ("" at the end), how many there are, the

@@ -1,8 +1,8 @@
 -- flow: jobs that were put together, and wait for each other.
 --
--- The hash `J:<flow>` has how many they are (`total`), when they came (`created`), and a name for people (`label`); the
--- sorted set `J` has all flows by when they came. Their jids are `<flow>-<number>`, from 0 on, so a list of them is not
--- kept. What a flow is doing is read off its jobs.
+-- The hash `J:<flow>` has how many they are (`total`), when they came (`created`), a name for people (`label`), and
+-- what each of them is and waits for (`steps`); the sorted set `J` has all flows by when they came. Their jids are
+-- `<flow>-<number>`, from 0 on, so a list of them is not kept. What a flow is doing is read off its jobs.
 local M = {}
 
 local MOST, LONGEST = 10000, 7 * 86400000 -- flows that are kept, and for how long (ms)
@@ -17,8 +17,16 @@ function M.read(ctx, flow)
   return tonumber(found[1]), tonumber(found[2]), found[3]
 end
 
-function M.write(ctx, flow, total, label)
-  call("HSET", ctx.keys.flow .. flow, "total", total, "created", ctx.now, "label", label)
+-- Of each job its klass, then what it waits for: first and last number (or twice the jid of a job that is not of the
+-- flow) and policy, in turns. Nil if there is no such flow, or it was put before that was kept.
+function M.steps(ctx, flow)
+  local packed = call("HGET", ctx.keys.flow .. flow, "steps")
+  return packed and mp_unpack(packed) or nil
+end
+
+function M.write(ctx, flow, total, label, steps)
+  local key = ctx.keys.flow .. flow
+  call("HSET", key, "total", total, "created", ctx.now, "label", label, "steps", mp_pack(steps))
   call("ZADD", ctx.keys.flows, ctx.now, flow)
 end
 
