@@ -16,6 +16,9 @@ from holdfast.web.users import BY_NAME, Role, User
 
 PRODUCER = {
     "put",
+    "flow_put",
+    "flow_get",
+    "flow_states",
     "recur",
     "recur_get",
     "topic_put",
@@ -30,7 +33,7 @@ PRODUCER = {
 WORKER = {
     "pop", "complete", "complete_pop", "complete_x", "advance", "retry", "fail", "release", "heartbeat", "resume", "report", "log",
     "queues", "patterns", "job_get", "worker_seen", "worker_forget", "sweep", "topic_reserve", "topic_pull", "topic_release",
-    "topic_requeue", "topic_counts", "put", "recur", "recur_get", "topic_put", "await", "info",
+    "topic_requeue", "topic_counts", "put", "flow_put", "flow_get", "flow_states", "recur", "recur_get", "topic_put", "await", "info",
 }  # fmt: skip
 READS = {name for name, verb in table().items() if verb.reads} | {"info"}
 

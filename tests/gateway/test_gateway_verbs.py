@@ -12,6 +12,8 @@ from openapi_spec_validator import validate
 
 from holdfast import Client
 from holdfast.commands import COMMANDS
+from holdfast.commands.flows import Edge, FlowJob, FlowPut
+from holdfast.commands.options import JobWithOptions
 from holdfast.core.library import library
 from holdfast.web.gateway.exceptions import LEFT_OUT, UNAUDITED
 from holdfast.web.gateway.verbs import verbs as table
@@ -39,6 +41,18 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "failed": {"group": "g"},
     "failure_groups": {},
     "failures": {},
+    "flow_forget": {"flows": ["f", "none"]},
+    "flow_get": {"flows": ["f", "none"]},
+    "flow_list": {},
+    "flow_put": {
+        "flow": "new",
+        "jobs": [
+            {"queue": "q", "klass": "K", "tags": ["t"]},
+            {"queue": "q", "klass": "K", "data": {"n": None}, "parents": [{"job": 0, "into": "/n"}]},
+        ],
+    },
+    "flow_states": {"flow": "f"},
+    "flow_steps": {"flow": "f"},
     "heartbeat": JOB,
     "identifiers_set": {"identifiers": {"default": ["q*"]}},
     "info": {},
@@ -123,6 +137,14 @@ def scene(client: Client) -> None:
     queue.recur("K", {}, interval=3600, offset=60, jid="hourly")
     client.topics["help"].put("m", "body", delay=60)
     client.throttles["t"].maximum = 2
+    put_flow(client, "f", "q")
+
+
+def put_flow(client: Client, flow: str, queue: str) -> None:
+    """Put a flow of two jobs that pass no result."""
+    first = FlowJob(queue, JobWithOptions("K", b"{}", f"{flow}-0"))
+    second = FlowJob(queue, JobWithOptions("K", b"{}", f"{flow}-1"), edges=[Edge(f"{flow}-0")])
+    client.run(FlowPut(flow, "K", [first, second]))
 
 
 def test_each_verb_of_the_core_is_a_verb_here_or_is_left_out_for_a_reason() -> None:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import httpx
 import pytest
 from callers import Verbs, served, tokens
-from test_gateway_verbs import EXAMPLES
+from test_gateway_verbs import EXAMPLES, put_flow
 
 from holdfast import Client
 from holdfast.commands.operations import Action
@@ -21,7 +21,7 @@ from holdfast.web.users import User
 CANARY = "canary"
 """In every name and text of the other tenant."""
 QUEUE, JID, PARENT, CHILD, HOURLY = (f"{CANARY}-{one}" for one in ("q", "job", "parent", "child", "r"))
-WORKER, TOPIC, THROTTLE = (f"{CANARY}-{one}" for one in ("w", "topic", "throttle"))
+WORKER, TOPIC, THROTTLE, FLOW = (f"{CANARY}-{one}" for one in ("w", "topic", "throttle", "flow"))
 LINES = {
     "ada": "admin",
     **{
@@ -33,6 +33,7 @@ NAMES: dict[str, str] = {
     **dict.fromkeys(("queue", "queues", "next_queue"), QUEUE),
     **dict.fromkeys(("topic", "topics"), TOPIC),
     **dict.fromkeys(("jid", "jids", "depends", "parents"), JID),
+    **dict.fromkeys(("flow", "flows"), FLOW),
     "throttles": THROTTLE,
 }
 """What stands in place of the user's own things, by the field that names one."""
@@ -48,7 +49,15 @@ def test_the_table_has_every_verb_page_and_action() -> None:
 
 
 def fields(reach: Reach) -> set[str]:
-    parts = (reach.queues, reach.topics, reach.throttles, reach.workers, reach.jobs, reach.recurring)
+    parts = (
+        reach.queues,
+        reach.topics,
+        reach.throttles,
+        reach.workers,
+        reach.jobs,
+        reach.recurring,
+        reach.flows,
+    )
     return {name for part in parts for name in part}
 
 
@@ -56,7 +65,7 @@ def fields(reach: Reach) -> set[str]:
 def test_the_table_knows_each_field_that_names_something(verb: str) -> None:
     known = set(table()[verb].request.__struct_fields__)
     assert fields(VERBS[verb]) <= known
-    read_by_code = {"follow"} if VERBS[verb].more else set()
+    read_by_code = {"follow", "jobs"} if VERBS[verb].more else set()
     assert (known & WORDS) - {"held"} <= fields(VERBS[verb]) | read_by_code
 
 
@@ -85,6 +94,8 @@ def shared(client: Client) -> Client:
     failed = mine.pop()
     assert failed is not None
     failed.fail("g", "no luck")
+    put_flow(client, "f", "q")
+    put_flow(client, FLOW, QUEUE)
     return client
 
 
@@ -108,6 +119,7 @@ def of_the_other(verbs: Verbs) -> Any:
         [verbs("throttle_get", name=name) for name in (THROTTLE, OWN_THROTTLE + QUEUE)],
         verbs("queue_get", queue=QUEUE),
         [(one["name"], one["facts"], one["quiet"]) for one in verbs("workers") if CANARY in one["name"]],
+        verbs("flow_states", flow=FLOW),
         verbs("settings"),
     )
 
@@ -133,6 +145,10 @@ def swapped(body: dict[str, Any], jid: str = JID) -> Iterator[dict[str, Any]]:
             yield {**body, field: [*value, name] if isinstance(value, list) else name}
         if field in ("jobs", "follow"):
             for at, one in enumerate(value):
+                if "queue" in one and field == "jobs":
+                    for changed in (*swapped({"queue": "q"}), {"parents": [{"jid": JID}]}):
+                        yield {**body, field: [*value[:at], {**one, **changed}]}
+                    continue
                 inside = [[JID, *one[1:]]] if isinstance(one, list) else [{**one, "jid": JID}, *swapped(one)]
                 for changed in inside:
                     yield {**body, field: [*value[:at], changed, *value[at + 1 :]]}
@@ -167,6 +183,8 @@ MORE: list[tuple[str, dict[str, Any]]] = [
     ("worker_seen", {"worker": "w", "facts": {"queues": QUEUE}}),
     ("worker_jobs", {"worker": WORKER}),
     ("pop", {"worker": "w", "queues": []}),
+    ("flow_put", {"flow": "new", "jobs": [{"queue": QUEUE, "klass": "K"}]}),
+    ("flow_put", {"flow": "new", "jobs": [{"queue": "q", "klass": "K", "throttles": [THROTTLE]}]}),
     ("topic_counts", {"topics": []}),
     ("worker_forget", {"workers": [WORKER]}),
     ("worker_quiet", {"worker": WORKER}),

@@ -28,7 +28,7 @@ def test_the_commands_of_the_page_do_what_it_says(
     if shutil.which("curl") is None:
         pytest.skip("LOUD SKIP: curl is not installed, so the commands of the page were not run")
     [start] = re.findall(r"holdfast web -F -L (.*?) --port 5678", PAGE)
-    commands = re.findall(r"^curl --json .*$", PAGE, re.MULTILINE)
+    commands = re.findall(r"^curl --json '.*?' http\S+$", PAGE, re.MULTILINE | re.DOTALL)
     token, results = "", list[object]()
     with serving(store.url, namespace, tmp_path / "web", *start.split()) as (url, _):
         for command in commands:
@@ -42,9 +42,10 @@ def test_the_commands_of_the_page_do_what_it_says(
                 if "token" in done.stdout
                 else token
             )
-    put, [job], complete, many = results
+    put, [job], complete, many, flow = results
     assert (put, job["jid"], job["data"], complete) == ("welcome-7", "welcome-7", {"user": 7}, "complete")  # type: ignore[index,call-overload]
     assert len(many) == 2  # type: ignore[arg-type]
+    assert json.dumps(flow, separators=(",", ":")) in PAGE
 
 
 @pytest.mark.full

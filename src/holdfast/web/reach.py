@@ -11,10 +11,12 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.commands.views import OF_QUEUES, OF_TOPICS
+from holdfast.web.gateway.flows import GivenFlow
 
 
 class NamedThings(msgspec.Struct):
-    """What one request names. `jobs` are jids with the token of their lease, 0 for none; `recurring` are jids of recurring jobs.
+    """What one request names. `jobs` are jids with the token of their lease, 0 for none; `recurring` are jids of recurring jobs, `flows`
+    ids of flows.
 
     `is_known` is False if the request has a form that the table does not know.
     """
@@ -25,11 +27,12 @@ class NamedThings(msgspec.Struct):
     workers: list[str] = []
     jobs: list[tuple[str, int]] = []
     recurring: list[str] = []
+    flows: list[str] = []
     is_known: bool = True
 
     def __bool__(self) -> bool:
         """Whether it names anything but workers: those are always the user's own."""
-        return bool(self.queues or self.topics or self.throttles or self.jobs or self.recurring)
+        return any((self.queues, self.topics, self.throttles, self.jobs, self.recurring, self.flows))
 
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +48,7 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
     workers: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
     recurring: tuple[str, ...] = ()
+    flows: tuple[str, ...] = ()
     more: Callable[[Any, NamedThings], None] | None = None
     is_cut: bool = False
     is_free: bool = False
@@ -59,6 +63,7 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
             _workers(request, self.workers),
             _jobs(request, self.jobs),
             _names(request, self.recurring),
+            _names(request, self.flows),
         )
         if self.more is not None:
             self.more(request, found)
@@ -151,6 +156,13 @@ def _of_follow_ups(request: Any, found: NamedThings) -> None:
         found.jobs += [(jid, 0) for jid in (one.jid, *(one.depends or ())) if jid]
 
 
+def _of_flow_jobs(request: GivenFlow, found: NamedThings) -> None:
+    for one in request.jobs:
+        found.queues.append(one.queue)
+        found.throttles += one.throttles
+        found.jobs += [(parent.jid, 0) for parent in one.parents if isinstance(parent.jid, str)]
+
+
 def _of_facts(request: Any, found: NamedThings) -> None:
     """Add the queues that a worker reports to serve: whoever looks at one of these sees it."""
     served = request.facts.get("queues", "")
@@ -170,6 +182,8 @@ _TOPIC: Final = Reach(topics=("topic",))
 _THROTTLE: Final = Reach(throttles=("name",))
 _JOB: Final = Reach(jobs=("jid",))
 _JOBS: Final = Reach(jobs=("jids",))
+_FLOW: Final = Reach(flows=("flow",))
+_FLOWS: Final = Reach(flows=("flows",))
 _LEASE: Final = Reach(workers=("worker",), jobs=("jid",))
 _RECURRING: Final = Reach(recurring=("jid",))
 
@@ -188,6 +202,11 @@ VERBS: Final[Mapping[str, Reach]] = {
     "dependents": _JOB,
     "explain": _JOB,
     "fail": _LEASE,
+    "flow_forget": _FLOWS,
+    "flow_get": _FLOWS,
+    "flow_put": Reach(flows=("flow",), more=_of_flow_jobs),
+    "flow_states": _FLOW,
+    "flow_steps": _FLOW,
     "heartbeat": _LEASE,
     "info": _FREE,
     "job_get": _JOBS,
@@ -237,7 +256,7 @@ VERBS: Final[Mapping[str, Reach]] = {
     **dict.fromkeys(
         (
             "audit", "audit_list", "config_get", "config_set", "config_unset", "failed", "failure_groups", "failures",
-            "identifiers_set", "jobs_complete", "operation_get", "operations", "patterns", "priorities_set", "setting", "settings",
+            "flow_list", "identifiers_set", "jobs_complete", "operation_get", "operations", "patterns", "priorities_set", "setting", "settings",
             "sweep", "tagged", "tags", "throttles", "tracked", "unfail", "worker_forget", "worker_jobs", "worker_quiet", "workers",
         ),
         WHOLE,

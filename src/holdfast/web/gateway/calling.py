@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from holdfast.client.aio import AsyncClient
 from holdfast.commands import Command
 from holdfast.commands.dependencies import CompleteX
+from holdfast.commands.flows import FlowFacts, FlowGet, FlowStep
 from holdfast.commands.jobs import Await, JobGet, Outcome
 from holdfast.commands.leases import CompletePop, Pop, Popped, Settlement
 from holdfast.commands.operations import audited
@@ -38,6 +39,7 @@ from holdfast.wire.waiting import PerLoop
 
 _Sent = TypeVar("_Sent")
 _MOST_LEASES: Final = 50_000
+_MOST_MEMBERS: Final = 8192
 _HELD: Final = "other jobs, which are not named here or not yours, depend on this one"
 
 
@@ -63,13 +65,14 @@ class Limits:
         await self._check_jobs(verb, list(jids), user, client, JobGet)
         recurring = list(dict.fromkeys(jid for one in named for jid in one.recurring))
         await self._check_jobs(verb, recurring, user, client, RecurGet)
+        await _check_flows([flow for one in named for flow in one.flows], user, client)
         return [reach.with_workers(request, user.worker_name) for request in requests]
 
     async def _check_jobs(
         self, verb: str, jids: Sequence[str], user: User, client: AsyncClient, kind: Any
     ) -> None:
         for jid, facts in (await _facts(client, jids, kind)).items():
-            if facts is None and verb == "await":
+            if facts is None and verb in ("await", "flow_put"):
                 # A result is kept longer than its job, and it is not known whose it is.
                 raise JobNotFound(f"job {jid} does not exist", "HF_JOB_NOT_FOUND")
             if facts is not None and not user.may_use_queue(facts.queue):
@@ -96,6 +99,22 @@ async def _facts(client: AsyncClient, jids: Sequence[str], kind: Any) -> dict[st
         command = cast("Command[list[Any]]", kind(list(jids[at : at + MAX_BATCH])))
         found += await client.run(command)
     return dict(zip(jids, found, strict=True))
+
+
+async def _check_flows(flows: Sequence[str], user: User, client: AsyncClient) -> None:
+    """Raise Problem for a flow that has a job in another queue, or of which no job is kept: it is not known whose that was."""
+    found: list[FlowFacts | None] = []
+    for at in range(0, len(flows), MAX_BATCH):
+        found += await client.run(FlowGet(flows[at : at + MAX_BATCH]))
+    if sum(facts.total for facts in found if facts is not None) > _MOST_MEMBERS:
+        raise _refusal(user, f"the flows of one request have at most {_MOST_MEMBERS:,} jobs then")
+    for facts in found:
+        if facts is None:
+            continue
+        jobs = (await _facts(client, facts.jids, JobGet)).values()
+        queues = {one.queue for one in jobs if one is not None}
+        if not queues or not all(map(user.may_use_queue, queues)):
+            raise _refusal(user, f"flow {one_line(facts.id)[:100]!r} has jobs in other queues")
 
 
 def _named(verb: str, request: Any, user: User) -> NamedThings:
@@ -128,6 +147,8 @@ async def visible(verb: str, result: Any, user: User, client: AsyncClient) -> An
     if verb == "dependents":
         cursor, jids = cast("tuple[str, list[str]]", result)
         return cursor, await _own(client, jids, user)
+    if verb == "flow_steps":
+        return await _own_steps(cast("list[FlowStep]", result), user, client)
     if verb == "explain":
         return await _explanation(result, user, client)
     if verb in ("job_get", "peek"):
@@ -146,6 +167,15 @@ async def _own(client: AsyncClient, jids: Iterable[str], user: User) -> list[str
     """Return those of some jids whose jobs are the user's."""
     found = await _facts(client, list(dict.fromkeys(jids)), JobGet)
     return [jid for jid, facts in found.items() if facts is not None and user.may_use_queue(facts.queue)]
+
+
+async def _own_steps(steps: Sequence[FlowStep], user: User, client: AsyncClient) -> list[FlowStep]:
+    """Return the jobs of a flow without those that they wait for outside of it, unless these are the user's."""
+    own = await _own(client, [parents.jid for one in steps for parents in one.parents if parents.jid], user)
+    return [
+        replace(one, parents=[parents for parents in one.parents if not parents.jid or parents.jid in own])
+        for one in steps
+    ]
 
 
 async def _relatives(
@@ -211,7 +241,7 @@ MOST_WAITING: Final = 4096
 """Requests that wait at once in one process."""
 _SHOWN: Final = 5
 _TARGETS: Final = (
-    "jids", "jid", "queues", "queue", "name", "key", "topic", "workers", "worker", "group", "jobs",
+    "jids", "jid", "flows", "flow", "queues", "queue", "name", "key", "topic", "workers", "worker", "group", "jobs",
 )  # fmt: skip
 """The fields of which the first that a request has is the target in the audit log."""
 

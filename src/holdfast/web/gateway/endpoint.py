@@ -20,6 +20,7 @@ from holdfast.web.auth import Authentication
 from holdfast.web.gate import GateRefusal, refused_by, request_name
 from holdfast.web.gateway.calling import Caller, GatewayCall
 from holdfast.web.gateway.exceptions import NAMED_RESULTS
+from holdfast.web.gateway.flows import FlowHandle, FlowMember
 from holdfast.web.gateway.problems import Problem, response_to
 from holdfast.web.gateway.repeats import HEADER as KEY
 from holdfast.web.gateway.repeats import checked_key
@@ -131,6 +132,10 @@ def _result(verb: Verb, schemas: Schemas) -> Schema:
         return {"type": "number"}
     if verb.name == "await":
         return {"type": "array", "items": schemas.of_type(Ended)}
+    if verb.name == "flow_put":
+        return schemas.of_type(FlowHandle)
+    if verb.name == "flow_steps":
+        return {"type": "array", "items": schemas.of_type(FlowMember)}
     if kind is Popped or verb.name == "resume":
         return {"type": "array", "items": schemas.of_type(LeasedJob)}
     if kind is Settlement:

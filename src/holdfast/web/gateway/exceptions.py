@@ -20,6 +20,7 @@ from holdfast.commands.recurring import Recur, RecurUpdate
 from holdfast.commands.views import SETS
 from holdfast.errors import UsageError
 from holdfast.settings import check_name
+from holdfast.web.gateway import flows
 from holdfast.web.gateway.fields import (
     JID,
     KEEP,
@@ -41,12 +42,6 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "describe": "the functions in the store; `/v1/openapi.json` describes the verbs",
     "expire": "an older form of `release`",
     "find_work": "for workers that wait in the store; `pop` waits here",
-    "flow_forget": "flows are put by clients: their results are places in the data of jobs",
-    "flow_get": "flows are put by clients: their results are places in the data of jobs",
-    "flow_list": "flows are put by clients: their results are places in the data of jobs",
-    "flow_put": "flows are put by clients: their results are places in the data of jobs",
-    "flow_states": "flows are put by clients: their results are places in the data of jobs",
-    "flow_steps": "flows are put by clients: their results are places in the data of jobs",
     "operation_set": "operations run in the application: `POST /api/v1/operations`",
     "recur_extend": "workers plan recurring jobs on",
     "recur_unplanned": "workers plan recurring jobs on",
@@ -216,6 +211,7 @@ SPECIAL: Final[Mapping[str, Mapping[str, FieldPart]]] = {
     "complete_x": {"keep_ms": KEEP, "follow": list_of("follow", FollowUp, required=False)},
     "config_set": {"value": same(GatewayField("value", str | int | float))},
     "fail": {"lines": constant(())},
+    "flow_put": flows.PUT,
     "identifiers_set": {
         "identifiers": FieldPart((GatewayField("identifiers", dict[Name, list[str]]),), _patterns),
     },
@@ -263,18 +259,19 @@ MORE_FIELDS: Final[Mapping[str, tuple[GatewayField, ...]]] = {
     for verb in ("pop", "complete_pop", "await")
 }
 """Fields that are not of the command."""
-NAMED_RESULTS: Final[Mapping[str, tuple[str, str]]] = {
+NAMED_RESULTS: Final[Mapping[str, tuple[str, ...]]] = {
     "dependents": ("next", "jids"),
     "failed": ("total", "jids"),
     "failure_groups": ("next", "groups"),
     "failures": ("next", "groups"),
+    "flow_list": ("next", "total", "flows"),
     "tagged": ("total", "jids"),
     "throttles": ("next", "names"),
 }
-"""The names of the two parts of a result that is a pair."""
+"""The names of the parts of a result that has several."""
 UNAUDITED: Final = frozenset(
     (
-        "put", "recur", "topic_put", "await", "pop", "complete", "complete_pop", "complete_x", "advance", "retry", "fail",
+        "put", "flow_put", "recur", "topic_put", "await", "pop", "complete", "complete_pop", "complete_x", "advance", "retry", "fail",
         "heartbeat", "resume", "release", "report", "topic_reserve", "topic_pull", "topic_release", "worker_seen", "audit", "info",
     )
 )  # fmt: skip

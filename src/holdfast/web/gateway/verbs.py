@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.commands import COMMANDS, Command
+from holdfast.commands.flows import FlowPut
 from holdfast.commands.jobs import Outcome, Put
 from holdfast.commands.options import ExtraOptions
 from holdfast.errors import UsageError
@@ -27,6 +28,7 @@ from holdfast.web.gateway.fields import (
     parts_of,
     request_type,
 )
+from holdfast.web.gateway.flows import FlowHandle, members
 from holdfast.web.gateway.results import in_json, outcome
 
 _CORE: Final = re.compile(r"\s*Core: \S+\s*$")
@@ -99,6 +101,11 @@ class Verb(msgspec.Struct, frozen=True):
         if self.name == "await":
             jids: Sequence[str] = cast("Any", command).jids
             return [outcome(jid, cast("Outcome", one)) for jid, one in zip(jids, found, strict=True)]
+        if self.name == "flow_put":
+            put = cast("FlowPut", command)
+            return FlowHandle(put.flow, found, [one.job.jid for one in put.jobs])
+        if self.name == "flow_steps":
+            return members(found)
         names = exceptions.NAMED_RESULTS.get(self.name)
         return in_json(found) if names is None else dict(zip(names, in_json(list(found)), strict=True))
 
@@ -110,6 +117,9 @@ class Verb(msgspec.Struct, frozen=True):
             name = one_line(unknown[1])[:100]
             if unknown[2] and kind is self.batch and name in outer:
                 return UsageError(f"{self.name}: {name!r} belongs beside jobs, and applies to all of them")
+            elsewhere = unknown[2] and name in _all_fields(kind)
+            if elsewhere:
+                return UsageError(f"{self.name}: {unknown[2].removeprefix('$.')} has no field {name!r}")
             known = outer if not unknown[2] else tuple(_all_fields(kind))
             return UsageError(f"{self.name} has no field {name!r}; {nearest(name, known)}")
         if placed:

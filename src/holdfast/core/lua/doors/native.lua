@@ -92,7 +92,7 @@ register_rows(console)
 -- Runs a changing verb of an operator with a line of the audit log, both or none. What puts jobs would be let in when
 -- the memory is full, and what workers do is not the work of operators: neither is audited.
 local UNAUDITED = {
-  put = true, put_x = true, recur = true, topic_put = true, call = true, audited = true, await = true,
+  put = true, put_x = true, flow_put = true, recur = true, topic_put = true, call = true, audited = true, await = true,
   pop = true, find_work = true, complete = true, complete_pop = true, complete_x = true, advance = true, retry = true,
   fail = true, heartbeat = true, resume = true, release = true, expire = true, report = true,
   topic_reserve = true, topic_pull = true, topic_release = true, worker_seen = true, ["worker_answer"] = true,
