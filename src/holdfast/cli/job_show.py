@@ -1,4 +1,4 @@
-"""`holdfast jobs show`, `log` and `result`: everything about one job."""
+"""`holdfast jobs show`, `tree`, `log` and `result`: everything about one job."""
 
 import json
 import time
@@ -19,10 +19,11 @@ from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored
 from holdfast.console.read.job_queries import JobDetail, logged
+from holdfast.console.read.job_tree import MAX_DEPTH, TreeJob
 from holdfast.errors import JobNotFound
 from holdfast.models import HistoryEntry, JobFacts
-from holdfast.settings import OWN_THROTTLE
-from holdfast.text import brief_ago, counted, duration, moment
+from holdfast.settings import MAX_BATCH, OWN_THROTTLE
+from holdfast.text import brief_ago, counted, duration, moment, one_line
 
 _MOST_LINES: Final = 20
 _ENDED: Final = ("complete", "failed")
@@ -169,6 +170,71 @@ def _relatives(title: str, rows: Sequence[JobRow]) -> None:
         Listing(("jid", "state", "queue", "klass")).add(
             [(row.jid, row.state, row.queue, row.klass) for row in rows]
         )
+
+
+@examples("holdfast jobs tree JID", "holdfast jobs tree JID --depth 3 --json")
+@click.command()
+@click.argument("jid")
+@click.option(
+    "--depth",
+    type=click.IntRange(1, MAX_DEPTH),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Number of steps in each direction.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_BATCH),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Number of jobs in each direction.",
+)
+@store_options
+@json_option
+def tree(jid: str, depth: int, limit: int, place: StorePlace, as_json: bool) -> None:
+    """Show what a job waits for, and what waits for it, step by step; of a flow also jobs that have ended.
+
+    Exit code 1 if there is no such job. With --json: `flow`, `waits_for` and `waited_for_by`; each of these is the job, with the next
+    ones in `jobs` and the number of those that are not shown in `more`.
+    """
+    with place.console() as console:
+        found = console.job_tree(jid, depth, limit)
+    if as_json:
+        print_json(plain(found))
+        return
+    echo_text(cut_line(_tree_line(found.waits_for)))
+    if found.flow:
+        echo_text(cut_line(f"of flow {one_line(found.flow)}"))
+    for title, root in (("waits for", found.waits_for), ("is waited for by", found.waited_for_by)):
+        _title(title)
+        if root.jobs:
+            _branches(root, "")
+        else:
+            click.echo("no job")
+
+
+def _branches(job: TreeJob, before: str) -> None:
+    """Print the jobs below one. It goes as deep as `--depth`."""
+    for one in job.jobs:
+        is_last = one is job.jobs[-1] and not job.more
+        echo_text(cut_line(_tree_line(one), before + ("└─ " if is_last else "├─ ")))
+        inside = before + ("   " if is_last else "│  ")
+        _branches(one, inside)
+        if one.more and not one.jobs:
+            click.echo(f"{inside}└─ … and {one.more:,} more")
+    if job.more and job.jobs:
+        click.echo(f"{before}└─ … and {job.more:,} more")
+
+
+def _tree_line(job: TreeJob) -> str:
+    words = [job.jid, job.state, job.klass, f"in queue {job.queue}" if job.queue else ""]
+    if job.on_failure not in ("", "fail"):
+        words.append(f"on_failure={job.on_failure}")
+    if job.is_repeated:
+        words.append("(see above)")
+    return " ".join(one_line(word) for word in words if word)
 
 
 def _history(history: Sequence[HistoryEntry], now: int, full: bool) -> None:

@@ -18,7 +18,7 @@ from holdfast.cli.completion import names_of
 from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import OrderedGroup
-from holdfast.cli.job_show import log, result, show
+from holdfast.cli.job_show import log, result, show, tree
 from holdfast.cli.output import (
     Advance,
     FiniteRange,
@@ -630,5 +630,5 @@ def why(jid: str, place: StorePlace, as_json: bool) -> int:
     return 0 if found.exists else 1
 
 
-for _command in (list_jobs, show, why, stack, log, result, *COMMANDS, export_jobs, import_jobs):
+for _command in (list_jobs, show, tree, why, stack, log, result, *COMMANDS, export_jobs, import_jobs):
     jobs.add_command(_command)

@@ -57,6 +57,7 @@ from holdfast.console.read import job_lists, queries, queue_figures
 from holdfast.console.read.charts import Steps as ChartSteps
 from holdfast.console.read.failure_list import FailureList, failure_list
 from holdfast.console.read.fleet import FleetVerbs
+from holdfast.console.read.job_tree import JobTree, job_tree
 from holdfast.console.read.marks import Mark, marks
 from holdfast.console.read.namespace_queries import SettingsPlace, recurring
 from holdfast.console.read.queries import Page, QueueDetail, Throttle, all_workers, held
@@ -259,6 +260,11 @@ class NamedVerbs(FleetVerbs, ConfigurationVerbs, InstallationVerbs):
     def family(self, ask: Planner, jid: str, most: int = job_lists.MOST_RELATIVES) -> Plan[job_lists.Family]:
         """The jobs around one that it depends on or that depend on it, over any number of steps, `most` at most."""
         return job_lists.family(ask, jid, most)
+
+    @PlanMethod
+    def job_tree(self, ask: Planner, jid: str, depth: int = 10, limit: int = 100) -> Plan[JobTree]:
+        """What a job waits for and what waits for it, over at most `depth` steps and `limit` jobs each. Raises JobNotFound."""
+        return job_tree(ask, jid, depth, limit)
 
     @PlanMethod
     def reveal(self, ask: Planner, jid: str, part: Part = "data") -> Plan[bytes]:
