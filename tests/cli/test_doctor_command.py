@@ -140,7 +140,7 @@ def test_what_is_stuck_is_found_and_named(
     found = findings_of(*place)
     assert {name: found[name]["verdict"] for name in OF_NAMESPACE} == {
         "queues": "ok", "worker versions": "warn", "leases": "warn", "silent workers": "bad", "idle queues": "bad",
-        "backlogs": "ok", "pauses": "warn", "dependencies": "ok",
+        "backlogs": "ok", "pauses": "warn", "dependencies": "ok", "flows": "ok",
         "throttles": "bad", "recurrences": "warn", "paused recurrences": "ok",
         "failures": "ok",
         "operations": "ok", "preemptions": "warn", "leftovers": "note",

@@ -6,6 +6,8 @@ import pytest
 
 from command_line import holdfast
 from holdfast import Client
+from holdfast.commands.flows import Edge, FlowForget, FlowJob, FlowPut
+from holdfast.commands.options import JobWithOptions
 from holdfast.commands.recurring import CalendarFacts, DeclaredFacts, Recur, RecurUpdate
 from holdfast.console.handles import Console
 from holdfast.console.health.attention import Attention
@@ -50,6 +52,59 @@ def test_a_job_that_waits_for_a_failed_one_is_a_finding_which_becomes_urgent(
     assert seen.command == f"holdfast jobs retry{client.settings.flags} part-1"
     assert "depends" not in holdfast("jobs", "retry", "part-1", *place).stderr
     assert found(client, "depends-failed") is None
+
+
+def put_flow(client: Client, flow: str, count: int) -> None:
+    """Put a flow of one job, and `count` others that follow it."""
+    first = FlowJob("q", JobWithOptions("k.First", b"{}", f"{flow}-0"))
+    others = [
+        FlowJob("q", JobWithOptions("k.Next", b"{}", f"{flow}-{n}"), edges=[Edge(f"{flow}-0")])
+        for n in range(1, count)
+    ]
+    last = FlowJob("q", JobWithOptions("k.Last", b"{}", f"{flow}-{count}"), edges=[Edge(f"{flow}-1")])
+    client.run(FlowPut(flow, "Last", [first, *others, last]))
+
+
+def test_a_flow_of_which_many_jobs_failed_is_one_finding(
+    client: Client, clock: StoppedClock, url: str, namespace: str
+) -> None:
+    place = ("--url", url, "--namespace", namespace)
+    put_flow(client, "nightly", 100)
+    assert found(client, "flow-failed") is None
+    why = holdfast("jobs", "why", "nightly-3", *place).stdout
+    assert "It is job 4 of the 101 of flow nightly." in why
+    assert "It waits for 1 other job: nightly-0." in why
+    job = client.queues["q"].pop()
+    assert job is not None
+    job.fail("q-Broken", "it broke\nat last")
+    clock.advance(minutes=1)
+    seen = Console(client).overview().attention
+    assert [(one.kind, one.subject, one.jobs, one.severity) for one in seen] == [
+        ("flow-failed", "nightly", 101, "warning")
+    ]
+    [one] = seen
+    assert one.text == "nightly-0 did not complete: q-Broken: at last; 101 of its 101 jobs failed"
+    assert one.sentence.startswith("flow nightly: nightly-0")
+    assert one.command == f"holdfast flows retry{client.settings.flags} nightly"
+    why = holdfast("jobs", "why", "nightly-100", *place).stdout
+    assert "because nightly-0 did not complete" in why
+    assert f"holdfast flows retry{client.settings.flags} nightly" in why
+    holdfast("flows", "retry", "nightly", *place)
+    assert found(client, "flow-failed") is None
+
+
+def test_failed_flows_are_named_together_and_a_forgotten_one_is_none(
+    client: Client, clock: StoppedClock
+) -> None:
+    for flow in ("one", "two", "three"):
+        put_flow(client, flow, 2)
+    for job in client.queues["q"].pop(3):
+        job.fail("q-Broken", "it broke")
+    both = [one for one in Console(client).overview(each=True).attention if one.kind == "flow-failed"]
+    assert {one.subject for one in both} == {"one", "two", "three"}
+    client.run(FlowForget(["one"]))
+    both = [one for one in Console(client).overview(each=True).attention if one.kind == "flow-failed"]
+    assert {one.subject for one in both} == {"two", "three"}
 
 
 def test_a_paused_recurring_job_that_missed_its_night_is_found_with_who_and_why(

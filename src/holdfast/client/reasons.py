@@ -1,6 +1,6 @@
 """Checks that show why a job is running or not: each turns facts into one plain sentence.
 
-They are in order of importance: whether the job exists, its state, its failure, its unique key, its log, its retries, workers without
+They are in order of importance: whether the job exists, its state, its failure, its flow, its unique key, its log, its retries, workers without
 its code, its due time, its dependencies, the queue, the throttles, the workers, its place, its lease.
 """
 
@@ -13,6 +13,7 @@ import msgspec
 from holdfast.client.queue_names import as_argument
 from holdfast.client.serving import SILENT_MS, QueueServer, servers_of
 from holdfast.code.failure import error_line
+from holdfast.commands.failures import PARENT_FAILED
 from holdfast.errors import cancelled_text
 from holdfast.text import counted, one_line, short_clock, span, times
 
@@ -116,7 +117,20 @@ def _failure(facts: Facts) -> Check | None:
     if facts["state"] != "failed":
         return Check("failure", "note", f"It last failed {ago} ago, in group {group}: {line}", shown)
     text = f"It failed {ago} ago in group {group} and stays there until it is retried: {line}"
+    if group.endswith(PARENT_FAILED) and facts.get("flow"):
+        return Check("failure", "blocks", text, shown, _command(facts, "flows retry", facts["flow"][0]))
     return Check("failure", "blocks", text, shown, _command(facts, "jobs retry", facts["jid"]))
+
+
+def _flow(facts: Facts) -> Check | None:
+    if not facts.get("flow"):
+        return None
+    flow, total = facts["flow"]
+    number = int(facts["jid"].rpartition("-")[2]) + 1
+    text = f"It is job {number:,} of the {total:,} of flow {one_line(flow)}."
+    return Check(
+        "flow", "note", text, {"flow": flow, "jobs": total}, _command(facts, "jobs tree", facts["jid"])
+    )
 
 
 def _unique(facts: Facts) -> Check | None:
@@ -365,6 +379,6 @@ def _lease(facts: Facts) -> Check | None:
 
 
 CHECKS: Final[tuple[Callable[[Facts], Check | None], ...]] = (
-    _exists, _state, _failure, _unique, _log, _retries, _preempted, _unknown, _due, _expires, _dependencies, _pause, _throttles,
+    _exists, _state, _failure, _flow, _unique, _log, _retries, _preempted, _unknown, _due, _expires, _dependencies, _pause, _throttles,
     _workers, _place, _lease,
 )  # fmt: skip

@@ -12,6 +12,9 @@ from holdfast.models import text
 MAX_UNFAILED = 200
 """The largest number of jobs in one call of `unfail`."""
 
+PARENT_FAILED = "-ParentFailed"
+"""What the groups end with of jobs that failed because a job before them did not complete."""
+
 START = "0"
 """The cursor of the first page; the cursor after the last page is None."""
 

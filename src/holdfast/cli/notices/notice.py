@@ -15,7 +15,7 @@ from holdfast.client.sync import Client
 from holdfast.commands.failures import FailureGroup
 from holdfast.console.handles import Console
 from holdfast.console.health.attention import Attention
-from holdfast.console.health.triage import is_surge, surge_text
+from holdfast.console.health.triage import follows, is_surge, surge_text
 from holdfast.console.masking import Mask
 from holdfast.console.page_paths import group_path, job_path
 from holdfast.errors import HoldfastError
@@ -288,7 +288,7 @@ class SurgeWatch:
                 self._surging.remove(name)
                 found.append(self._notice(OVER, name, group))
         for group in groups:
-            if is_surge(group.trend) and group.name not in self._surging:
+            if is_surge(group.trend) and not follows(group) and group.name not in self._surging:
                 self._surging.add(group.name)
                 found.append(self._notice(SURGE, group.name, group))
         return found

@@ -14,9 +14,12 @@ from holdfast.client.queue_names import as_argument
 from holdfast.client.reasons import argument, silence
 from holdfast.client.recurring import declared_templates
 from holdfast.code.calendar import Calendar, check_cron, check_zone, zone_of
-from holdfast.commands.failures import FailureGroup
+from holdfast.code.failure import error_line
+from holdfast.commands.failures import PARENT_FAILED, FailureGroup
+from holdfast.commands.flows import FlowFacts, FlowGet, FlowStates
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import JobGet
-from holdfast.commands.operations import Operations
+from holdfast.commands.operations import Operations, Scan
 from holdfast.commands.queues import ThrottleFacts, ThrottleGet, ThrottleNames
 from holdfast.commands.recurring import RecurGet, RecurringFacts, RecurUnplanned, Unplanned
 from holdfast.commands.views import ListSet
@@ -40,6 +43,8 @@ _QUEUES: Final = 50
 """The largest number of queues of which a rule reads more than the counts."""
 _MOST_THROTTLES, _MOST_FULL, _HOLDERS, _RELEASED = 200, 10, 64, 5
 _DEPENDING_QUEUES, _DEPENDING, _PARENTS = 20, 32, 100
+_FOLLOWING, _FLOWS = 256, 20
+"""How many jobs of each group `…-ParentFailed` are read, and how many flows."""
 _PAUSED, _TEMPLATES = ("9007199254740990", ""), 64
 """The score from which on the recurring jobs of a queue are paused ones, and how many of them are looked at."""
 _NEXT: Final = 64
@@ -191,6 +196,47 @@ def _waiting_for_ever(
     severity: Severity = "urgent" if age > _LONG_ENDED else "warning"
     yield Attention(
         severity, "depends-failed", queue.name, text, command, jobs=len(waiting), since_ms=round(since)
+    )
+
+
+# Flows.
+
+
+def follows(group: FailureGroup) -> bool:
+    """Return whether the jobs of a failure group failed only because jobs before them did."""
+    return group.name.endswith(PARENT_FAILED)
+
+
+def flows(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
+    """Look for flows in which jobs failed because a job before them did not complete: one finding for each flow."""
+    groups = facts.groups
+    if groups is None:
+        groups = yield from all_failure_groups(ask)
+    first: dict[str, JobRow] = {}
+    for group in [one for one in groups if follows(one)][:_QUEUES]:
+        page = yield from ask(Scan("group", group.name, None, _FOLLOWING, "e"))
+        for row in page.jobs:
+            flow = row.jid.rpartition("-")[0]
+            if flow and (flow not in first or row.failed_ms < first[flow].failed_ms):
+                first[flow] = row
+    names = sorted(first, key=lambda flow: -first[flow].failed_ms)[:_FLOWS]
+    known = [one for one in ((yield from ask(FlowGet(names))) if names else ()) if one is not None]
+    found: list[Attention] = []
+    for one in known:
+        failed = (yield from ask(FlowStates(one.id))).count("failed")
+        if failed:
+            found.append(_failed_flow(facts, one, failed, first[one.id]))
+    return RuleFindings("No flow has failed in the middle.", found)
+
+
+def _failed_flow(facts: NamespaceFacts, flow: FlowFacts, failed: int, first: JobRow) -> Attention:
+    # The core writes "B did not complete, because A did not complete: GROUP: MESSAGE".
+    _, _, origin = first.message.partition(", because ")
+    why = one_line(error_line(origin or first.message))[:200]
+    text = f"{why}; {failed:,} of its {counted(flow.total, 'job')} failed"
+    command, also = (f"holdfast flows {verb}{facts.flags} {argument(flow.id)}" for verb in ("retry", "show"))
+    return Attention(
+        "warning", "flow-failed", flow.id, text, command, jobs=failed, since_ms=first.failed_ms, also=also
     )
 
 
@@ -422,7 +468,7 @@ def surge_text(group: FailureGroup) -> str:
 
 def _failing(facts: NamespaceFacts, group: FailureGroup) -> Iterator[Attention]:
     command = f"holdfast failed show{facts.flags} {argument(group.name)}"
-    if is_surge(group.trend):
+    if is_surge(group.trend) and not follows(group):
         yield Attention(
             "urgent",
             "surge",
@@ -465,6 +511,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "backlogs": waiting_long,
     "pauses": paused,
     "dependencies": dependencies,
+    "flows": flows,
     "throttles": throttles,
     "recurrences": recurring,
     "paused recurrences": recurring_paused,

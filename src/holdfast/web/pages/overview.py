@@ -155,6 +155,7 @@ def _sentence(found: Overview, steps: ChartSteps) -> str:
 _SECTIONS: Final[Mapping[str, str]] = {
     "failure group": "failed",
     "queue": "queues",
+    "flow": "flows",
     "worker": "workers",
     "throttle": "throttles",
     "recurring job": "recurring",

@@ -9,6 +9,7 @@ local budget = require("nouns.lease.budget")
 local dependency = require("nouns.dependency.dependency")
 local extra = require("nouns.job.extra")
 local failure = require("nouns.failure.failure")
+local flows = require("nouns.flow.flow")
 local history = require("nouns.job.history")
 local job = require("nouns.job.job")
 local options = require("nouns.job.options")
@@ -44,6 +45,13 @@ local function parents_of(ctx, jid, r)
   end
   for i = 1, math.min(#others, PARENTS - #failed) do failed[#failed + 1] = others[i] end
   return failed
+end
+
+-- The flow that it is a job of, and how many this was put with.
+local function flow_of(ctx, jid)
+  local flow, number = match(jid, "^(.+)%-(%d+)$")
+  local total = flow and flows.read(ctx, flow)
+  if total and tonumber(number) < total then return { flow, total } end
 end
 
 -- A line of its history: what, when, attempt, worker, name, reason.
@@ -91,6 +99,7 @@ local function about_itself(ctx, queue, jid, r, reply)
   add(reply, "expires", record.has(r.flags, record.FLAG.EXPIRING) and opts.expires or nil)
   add(reply, "limit", opts.limit)
   add(reply, "failure", noted)
+  add(reply, "flow", flow_of(ctx, jid))
   add(reply, "unique", unique.facts(ctx, jid, r))
   add(reply, "log", report.kept(ctx, jid, r))
   add(reply, "tries", tries_of(lines))
