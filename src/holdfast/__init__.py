@@ -9,6 +9,7 @@ from holdfast.errors import (
     CoreMismatch,
     DataTooLarge,
     DependencyRefused,
+    FlowClosed,
     HoldfastError,
     InvalidTimeout,
     JobCancelled,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from holdfast.client.completion import as_completed, gather
     from holdfast.client.config import Config
     from holdfast.client.events import AsyncEvents, Events
+    from holdfast.client.flow_results import Results
     from holdfast.client.flows import AsyncFlowHandle, FlowHandle
     from holdfast.client.handles import AsyncJob, AsyncQueue, Job, Queue, current_async_job, current_job
     from holdfast.client.plugin import LuaPlugin
@@ -76,6 +78,7 @@ _LAZY = {
     "AsyncEvents": "holdfast.client.events",
     "AsyncFlowHandle": "holdfast.client.flows",
     "FlowHandle": "holdfast.client.flows",
+    "Results": "holdfast.client.flow_results",
     "FlowOutcome": "holdfast.client.calls",
     "chain": "holdfast.client.calls",
     "group": "holdfast.client.calls",
@@ -136,6 +139,7 @@ __all__ = [
     "DependencyRefused",
     "Events",
     "Failed",
+    "FlowClosed",
     "FlowHandle",
     "FlowOutcome",
     "Handle",
@@ -163,6 +167,7 @@ __all__ = [
     "RecurringJob",
     "Refused",
     "ReqlessError",
+    "Results",
     "Retry",
     "Scheduler",
     "StartFailed",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, time, timedelta
 from math import isfinite
 from pathlib import PurePath
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_origin
 
 import msgspec
 
@@ -39,7 +39,13 @@ def to_plain(value: Any) -> object:
 
 
 def from_plain(kind: object, plain: object) -> object:
-    """Return the value of type `kind` for what `to_plain` made of it. Raises TypeError, ValueError."""
+    """Return the value of type `kind` for what `to_plain` made of it. Raises TypeError, ValueError.
+
+    A class of ours that reads itself, such as Results, has a class method `read_from(kind, plain)`.
+    """
+    read = getattr(get_origin(kind) or kind, "read_from", None)
+    if read is not None:
+        return read(kind, plain)
     if not isinstance(kind, type) or isinstance(plain, kind):
         return plain
     if hasattr(kind, "model_validate"):

@@ -99,6 +99,10 @@ class QueueFull(Refused):
     """The queue has its maximum number of waiting jobs."""
 
 
+class FlowClosed(Refused):
+    """The flow gets no more jobs: it was closed."""
+
+
 class TooManyQueues(Refused):
     """The namespace has its maximum number of queues (setting `max-queues`)."""
 
@@ -264,6 +268,7 @@ _CLASSES: Final[dict[str, type[Refused]]] = {
     "HF_WRONG_STATE": WrongState,
     "HF_LEASE_LOST": LeaseLost,
     "HF_QUEUE_FULL": QueueFull,
+    "HF_FLOW_CLOSED": FlowClosed,
     "HF_DATA_TOO_LARGE": DataTooLarge,
     "HF_TOO_MANY_QUEUES": TooManyQueues,
     "HF_QUEUE_NOT_EMPTY": QueueNotEmpty,

@@ -193,7 +193,7 @@ STATE = {
     },
     "nouns.job.touched_jobs": dict.fromkeys(("jids", "count", "is_full", "taken", "popped"), "each call begins without any (`begin`)"),
     "nouns.lease.grant": dict.fromkeys(("names", "sets", "leases", "waits"), "filled anew from the front"),
-    "verbs.complete": dict.fromkeys(("names", "sets", "done"), "filled anew from the front"),
+    "verbs.complete": dict.fromkeys(("names", "sets", "done"), "filled anew from the front") | {"counting": "each call begins with nil"},
     "nouns.job.unique": dict.fromkeys(("named", "pairs_"), "filled anew from the front"),
     "verbs.put": dict.fromkeys(("names", "sets", "entries"), "filled anew from the front"),
 }  # fmt: skip

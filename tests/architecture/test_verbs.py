@@ -21,12 +21,12 @@ READS = {
     "patterns": "no-writes", "settings": "no-writes", "audit_list": "no-writes", "throttles": "no-writes", "queue_get": "no-writes",
     "failure_groups": "no-writes", "explain": "no-writes", "workers": "no-writes", "worker_jobs": "no-writes",
     "topic_get": "no-writes", "topic_counts": "no-writes",
-    "recur_unplanned": "no-writes", "flow_get": "no-writes", "flow_states": "no-writes", "flow_steps": "no-writes", "flow_list": "no-writes",
+    "recur_unplanned": "no-writes", "flow_get": "no-writes", "flow_states": "no-writes", "flow_steps": "no-writes", "flow_results": "no-writes", "flow_list": "no-writes",
     "scan": "no-writes", "operations": "no-writes", "operation_get": "no-writes",
 }  # fmt: skip
 DRAINS = {
     "pop", "find_work", "complete", "complete_pop", "advance", "heartbeat", "resume", "retry", "fail", "expire", "release", "timeout", "cancel", "cancel_by", "pause",
-    "await", "sweep", "complete_x", "queue_forget", "audit", "watch", "recur_cancel", "recur_pause", "tick",
+    "await", "sweep", "complete_x", "queue_forget", "flow_close", "audit", "watch", "recur_cancel", "recur_pause", "tick",
     "throttle_delete", "throttle_release", "act", "operation_set", "audited", "flow_forget",
     "worker_seen", "worker_quiet", "worker_ask", "worker_answer", "worker_forget",
     "topic_reserve", "topic_pull", "topic_release", "topic_delete", "topic_requeue", "topic_reschedule",

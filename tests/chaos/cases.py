@@ -30,7 +30,20 @@ from holdfast.commands.attributes import Log, Report, Tag, Tagged, Tags, Track, 
 from holdfast.commands.base import Call
 from holdfast.commands.dependencies import CompleteX, Depend, Dependents, FollowUp
 from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
-from holdfast.commands.flows import Edge, FlowForget, FlowGet, FlowJob, FlowList, FlowPut, FlowStates, FlowSteps
+from holdfast.commands.flows import (
+    Edge,
+    FlowAdd,
+    FlowClose,
+    FlowForget,
+    FlowGet,
+    FlowJob,
+    FlowList,
+    FlowPut,
+    FlowResults,
+    FlowStates,
+    FlowSteps,
+    LargeGroup,
+)
 from holdfast.commands.jobs import (
     Await,
     Cancel,
@@ -1133,6 +1146,35 @@ def the_states_of_a_flow(client: Client) -> Any:
 def the_steps_of_a_flow(client: Client) -> Any:
     client.run(a_flow(client))
     return FlowSteps("f")
+
+
+def a_large_flow() -> FlowPut:
+    standing = FlowJob("q", JobWithOptions("holdfast.group", b"{}", "f-0"), group=LargeGroup())
+    follows = FlowJob("q", JobWithOptions("K", b"null", "f-1"), edges=[Edge("f-0")])
+    return FlowPut("f", "label", [standing, follows])
+
+
+def a_member(number: int) -> FlowJob:
+    return FlowJob("q", JobWithOptions("K", b"null", f"f-{number}"))
+
+
+@case("flow_add")
+def more_jobs_of_a_flow(client: Client) -> Any:
+    client.run(a_large_flow())
+    return FlowAdd("f", 2, [a_member(2), a_member(3)])
+
+
+@case("flow_close")
+def a_flow_that_gets_no_more(client: Client) -> Any:
+    client.run(a_large_flow())
+    return FlowClose("f")
+
+
+@case("flow_results")
+def the_results_of_a_flow(client: Client) -> Any:
+    client.run(a_large_flow())
+    client.run(FlowAdd("f", 2, [a_member(2)]))
+    return FlowResults("f")
 
 
 @case("flow_list")

@@ -117,7 +117,7 @@ def test_an_order_without_a_result_holds_for_the_first_jobs_of_a_flow(shop: Shop
     before = shop.put(shop.count.call(1))
     later = chain(shop.fetch.call("x"), shop.parse).after(shop.count.call(2), before.jids[0])
     handle = shop.put(group([later, shop.count.call(3)]).after(shop.count.call(4)))
-    jobs = [shop.do(lambda part=part: part.job) for part in handle.parts()]
+    jobs = [shop.do(lambda part=part: part.job) for part in shop.do(handle.parts)]
     [fetch] = [job for job in jobs if job.klass_name == "fetch"]
     assert len(fetch.dependencies) == 3
     shop.work()

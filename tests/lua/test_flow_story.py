@@ -252,7 +252,7 @@ def test_the_same_flow_is_put_once(door: Door):
         ([part("f-0", edge("x", "never"))], "an edge is wait, run or fail"),
         ([part("f-0", edge("x", place="0 999"))], "outside the data"),
         ([part("f-0", edge("x"), edge("x", "run"))], "by one edge"),
-        ([], "a flow has 1 to 512 jobs"),
+        ([], "a flow is put with 1 to 512 jobs"),
         ([part("f-0"), part("f-1", edge("f-0"), queue="full")], "HF_QUEUE_FULL full"),
     ],
 )

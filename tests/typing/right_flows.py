@@ -3,7 +3,7 @@
 from typing import assert_type
 
 import holdfast
-from holdfast import AsyncFlowHandle, FlowHandle, FlowOutcome, chain, group, join
+from holdfast import AsyncFlowHandle, FlowHandle, FlowOutcome, Results, chain, group, join
 from holdfast.client.calls import Call, Group
 
 app = holdfast.Client("redis://nowhere")
@@ -36,6 +36,16 @@ def report(outcomes: list[FlowOutcome[list[int]]]) -> str:
 
 
 @app.job()
+def in_pieces(lists: Results[list[int]]) -> float:
+    return float(len(lists))
+
+
+@app.job()
+def outcomes_in_pieces(outcomes: Results[FlowOutcome[list[int]]]) -> bytes:
+    return b"".join(bytes(one.result or ()) for one in outcomes)
+
+
+@app.job()
 def after_all(outcome: FlowOutcome[bytes]) -> None: ...
 
 
@@ -58,6 +68,10 @@ def flows() -> None:
     assert_type(lists, Group[list[int]])
     assert_type(lists.then(total), Call[int])
     assert_type(lists.then(report, on_failure="run"), Call[str])
+    assert_type(lists.then(in_pieces), Call[float])
+    assert_type(lists.then(outcomes_in_pieces, on_failure="run"), Call[bytes])
+    with app.put(lists.then(total), open=True) as handle:
+        assert_type(handle.add([fetch.call("a")]), int)
     assert_type(fetch.map(["a", "b"]), Group[bytes])
     assert_type(join(fetch.call("a"), lists.then(total)).then(invoice), Call[str])
     assert_type(fetch.call("a").after(parse.call(b""), lists, "job"), Call[bytes])

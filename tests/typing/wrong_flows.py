@@ -1,7 +1,7 @@
 """What type checkers must find wrong about flows: each line marked so, and no other."""
 
 import holdfast
-from holdfast import FlowOutcome, chain, group, join
+from holdfast import FlowOutcome, Results, chain, group, join
 
 app = holdfast.Client("redis://nowhere")
 
@@ -27,6 +27,11 @@ def total(lists: list[list[int]]) -> int:
 
 
 @app.job()
+def in_pieces(counts: Results[int]) -> int:
+    return sum(counts)
+
+
+@app.job()
 def report(outcome: FlowOutcome[bytes]) -> None: ...
 
 
@@ -42,6 +47,7 @@ def flows() -> None:
     fetch.call("a").then(report)  # wrong: an outcome comes only with on_failure="run"
     fetch.call("a").then(parse, on_failure="never")  # wrong: no policy
     group([fetch.call("a")]).then(total)  # wrong: the step takes another type
+    group([parse.call(b"")]).then(in_pieces)  # wrong: results of another type
     fetch.map([1, 2])  # wrong: items of another type
     join(fetch.call("a"), parse.call(b"")).then(invoice)  # wrong: the second result is of another type
     number: int = app.put(chain(fetch.call("a"), parse)).result()  # wrong: the result is of another type

@@ -1,7 +1,6 @@
 """`holdfast flows`: list, show, cancel, retry and prune flows."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -19,14 +18,23 @@ from holdfast.cli.output import (
     watch_option,
     yes_option,
 )
-from holdfast.client.flows import state_of
 from holdfast.client.sync import Client
-from holdfast.commands.flows import FlowFacts, FlowForget, FlowGet, FlowList, FlowStates
+from holdfast.commands.flows import (
+    LARGE_GROUP,
+    FlowFacts,
+    FlowForget,
+    FlowGet,
+    FlowList,
+    FlowStates,
+    counts_of,
+    summary_of,
+)
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import Action
 from holdfast.console.handles import Console
 from holdfast.console.read.queries import Page
 from holdfast.errors import JobNotFound, Refused
+from holdfast.models import JobFacts
 from holdfast.settings import check_name
 from holdfast.text import brief_ago, counted, moment
 
@@ -75,19 +83,15 @@ def _page(client: Client, after: str, limit: int) -> Page[FlowFacts]:
 
 
 def _states(client: Client, facts: FlowFacts) -> list[str]:
-    """Return the states of its jobs; of a flow that was forgotten meanwhile all are gone."""
+    """Return the states of the jobs that it was put with; of a flow that was forgotten meanwhile all are gone."""
     try:
-        return client.run(FlowStates(facts.id))
+        return client.run(FlowStates(facts.id, 0, facts.steps))
     except JobNotFound:
-        return ["gone"] * facts.total
+        return ["gone"] * facts.steps
 
 
-def _state(facts: FlowFacts, states: Sequence[str]) -> str:
-    return state_of(states, [facts.total - 1])
-
-
-def _ended(states: Sequence[str]) -> int:
-    return sum(states.count(state) for state in ("complete", "failed", "gone"))
+def _ended(counts: Mapping[str, int]) -> int:
+    return sum(counts.get(state, 0) for state in ("complete", "failed", "gone"))
 
 
 def _plain(facts: FlowFacts, states: Sequence[str]) -> dict[str, object]:
@@ -95,14 +99,14 @@ def _plain(facts: FlowFacts, states: Sequence[str]) -> dict[str, object]:
         "jid": facts.id,
         "label": facts.label,
         "created": facts.created_ms / 1000,
-        "state": _state(facts, states),
-        "counts": dict(Counter(states)),
+        "state": summary_of(facts, states),
+        "counts": counts_of(facts, states),
     }
 
 
 def _cells(facts: FlowFacts, states: Sequence[str], now: int) -> Sequence[object]:
-    put = brief_ago(facts.created_ms, now)
-    return facts.id, facts.label, _state(facts, states), facts.total, _ended(states), put
+    put, counts = brief_ago(facts.created_ms, now), counts_of(facts, states)
+    return facts.id, facts.label, summary_of(facts, states), sum(counts.values()), _ended(counts), put
 
 
 def _found(client: Client, flow: str) -> FlowFacts:
@@ -118,18 +122,21 @@ def _found(client: Client, flow: str) -> FlowFacts:
 @store_options
 @json_option
 def show(flow: str, place: StorePlace, as_json: bool) -> None:
-    """Show a flow and its jobs, with what each waits for. Exit code 1 if it does not exist."""
+    """Show a flow and the jobs that it was put with, with what each waits for. Exit code 1 if it does not exist.
+
+    Job 0 of a flow with a group of more than 512 jobs stands for these.
+    """
     with place.client(must_exist=True) as client:
         facts, now = _found(client, flow), Console(client).now_ms()
         states = _states(client, facts)
         jobs = [
             job
-            for at in range(0, facts.total, _PIECE)
-            for job in client.run(JobGet(facts.jids[at : at + _PIECE]))
+            for at in range(0, facts.steps, _PIECE)
+            for job in client.run(JobGet(facts.jids[at : min(at + _PIECE, facts.steps)]))
         ]
     rows = [
-        (jid, "" if job is None else job.klass, state, "" if job is None else ", ".join(job.dependencies))
-        for jid, state, job in zip(facts.jids, states, jobs, strict=True)
+        (jid, _name(job, facts), state, "" if job is None else ", ".join(job.dependencies))
+        for jid, state, job in zip(facts.jids, states, jobs, strict=False)
     ]
     if as_json:
         names = ("jid", "klass", "state", "waits_for")
@@ -138,12 +145,21 @@ def show(flow: str, place: StorePlace, as_json: bool) -> None:
     print_facts(
         {
             "jid": facts.id,
-            "state": _state(facts, states),
-            "jobs": ", ".join(f"{count} {state}" for state, count in Counter(states).items()),
+            "state": summary_of(facts, states),
+            "jobs": ", ".join(f"{count:,} {state}" for state, count in counts_of(facts, states).items()),
             "put": moment(facts.created_ms, now),
         }
     )
     print_list(("jid", "job", "state", "waits for"), rows, empty="")
+
+
+def _name(job: JobFacts | None, facts: FlowFacts) -> str:
+    """Return what a job is; of one that stands for a large group how many are in it."""
+    if job is None:
+        return ""
+    if job.klass != LARGE_GROUP or facts.members is None:
+        return job.klass
+    return f"group of {counted(facts.members.total, 'call')}{', open' if facts.members.is_open else ''}"
 
 
 @examples("holdfast flows cancel nightly-28")
@@ -157,7 +173,7 @@ def cancel(flow: str, yes: bool, place: StorePlace, as_json: bool) -> int:
     with place.client(must_exist=True) as client:
         facts, states = _open(client, flow)
         jids = [
-            jid for jid, state in zip(facts.jids, states, strict=True) if state not in ("complete", "gone")
+            jid for jid, state in zip(facts.jids, states, strict=False) if state not in ("complete", "gone")
         ]
         if jids:
             confirm(f"Cancel {counted(len(jids), 'job')} of flow {flow}?", yes)
@@ -173,13 +189,19 @@ def retry(flow: str, place: StorePlace, as_json: bool) -> int:
     """Retry the failed jobs of a flow; those that failed for others wait for these. Exit code 1 if one was refused. JSON: `retried`, `refused`."""
     with place.client(must_exist=True) as client:
         facts, states = _open(client, flow)
-        jids = [jid for jid, state in zip(facts.jids, states, strict=True) if state == "failed"]
+        jids = [jid for jid, state in zip(facts.jids, states, strict=False) if state == "failed"]
         return _act(client, "retry", jids, "retried", as_json)
 
 
 def _open(client: Client, flow: str) -> tuple[FlowFacts, list[str]]:
     facts = _found(client, flow)
-    return facts, _states(client, facts)
+    states: list[str] = []
+    while len(states) < facts.total:
+        piece = client.run(FlowStates(flow, len(states)))
+        if not piece:
+            break
+        states += piece
+    return facts, states + ["gone"] * (facts.total - len(states))
 
 
 def _act(client: Client, action: Action, jids: Sequence[str], done: str, as_json: bool) -> int:
@@ -213,7 +235,7 @@ def prune(yes: bool, place: StorePlace, as_json: bool) -> None:
         cursor = ""
         while True:
             page = _page(client, cursor, _PIECE)
-            ended += [facts.id for facts in page.rows if _is_over(_states(client, facts))]
+            ended += [facts.id for facts in page.rows if _is_over(facts, _states(client, facts))]
             cursor = page.next
             if not cursor:
                 break
@@ -227,5 +249,5 @@ def prune(yes: bool, place: StorePlace, as_json: bool) -> None:
         echo_text(f"pruned {counted(len(ended), 'flow')}")
 
 
-def _is_over(states: Sequence[str]) -> bool:
-    return set(states) <= {"complete", "gone"}
+def _is_over(facts: FlowFacts, states: Sequence[str]) -> bool:
+    return set(counts_of(facts, states)) <= {"complete", "gone"}

@@ -111,22 +111,31 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncMethods):
         return await self.runner.run(together(self.shard, puts))
 
     @overload
-    async def put(self, flow: "Call[T]", /, *, jid: str | None = None) -> "AsyncFlowHandle[T]": ...
+    async def put(
+        self, flow: "Call[T]", /, *, jid: str | None = None, open: bool = False
+    ) -> "AsyncFlowHandle[T]": ...
     @overload
-    async def put(self, flow: "Group[T]", /, *, jid: str | None = None) -> "AsyncFlowHandle[list[T]]": ...
-    async def put(self, flow: object, /, *, jid: str | None = None) -> "AsyncFlowHandle[object]":
+    async def put(
+        self, flow: "Group[T]", /, *, jid: str | None = None, open: bool = False
+    ) -> "AsyncFlowHandle[list[T]]": ...
+    async def put(
+        self, flow: object, /, *, jid: str | None = None, open: bool = False
+    ) -> "AsyncFlowHandle[object]":
         """Put the jobs of a flow, all of them or none, as `Client.put`. Raises UsageError, JobNotFound, JobExists, QueueFull."""
-        from holdfast.client.flows import AsyncFlowHandle, handle_arguments, plan
+        from holdfast.client.flow_plans import plan
+        from holdfast.client.flows import AsyncFlowHandle, outline_of
 
-        made = plan(flow, jid, self.settings)
-        return AsyncFlowHandle(self, *handle_arguments(made, await self.run(made.command())))
+        made = plan(flow, jid, self.settings, open)
+        answers = [await self.run(command) for command in made.commands()]
+        return AsyncFlowHandle(self, made.id, outline_of(made), bool(answers[0]), made)
 
     async def flow(self, jid: str, /) -> "AsyncFlowHandle[Any]":
         """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow.lua."""
-        from holdfast.client.flows import AsyncFlowHandle, found_arguments
+        from holdfast.client.flows import AsyncFlowHandle, found, outline_found
         from holdfast.commands.flows import FlowGet
 
-        return AsyncFlowHandle(self, *found_arguments(jid, await self.run(FlowGet([jid]))))
+        [facts] = await self.run(FlowGet([jid]))
+        return AsyncFlowHandle(self, jid, outline_found(found(jid, facts)), None)
 
     async def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
         """Wait until a job has ended, at most `timeout` seconds; return its Outcome, which may still be `open`."""

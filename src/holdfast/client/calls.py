@@ -1,7 +1,10 @@
 """Calls of function jobs, and the flows that are built of them: `chain(fetch.call(url), parse, store)`. A call is a plan: nothing is sent."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain as chain_of
+from itertools import islice
 from typing import (
+    TYPE_CHECKING,
     Any,
     Concatenate,
     Final,
@@ -22,6 +25,9 @@ from holdfast.code.job_options import PutChanges
 from holdfast.code.registry import Registered
 from holdfast.errors import UsageError
 from holdfast.settings import HasJid, check_name
+
+if TYPE_CHECKING:
+    from holdfast.client.flow_results import Results
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -116,7 +122,7 @@ class Call(Generic[R_co]):
     ) -> None:
         self.job, self.args, self.kwargs = job, args, kwargs
         self.edges, self.before = tuple(edges), tuple(before)
-        self.data, self.starts = self._written()
+        self.data, self.starts = self.written()
 
     @property
     def entry(self) -> Registered:
@@ -128,11 +134,13 @@ class Call(Generic[R_co]):
         """The options of the put."""
         return self.job.changes
 
-    def _written(self) -> tuple[Raw, list[int]]:
+    def written(self, whole: "AnyGroup | None" = None) -> tuple[Raw, list[int]]:
+        """Return its data, and where in them what comes before begins. The group `whole` has one place, others one for each call."""
         passing = [edge.parent for edge in self.edges if edge.passes]
         if not passing:
             return self.job.write(self.args, self.kwargs), []
-        return self.job.write_behind(list(map(_place_of, passing)), self.args, self.kwargs)
+        places = [PLACE if parent is whole else _place_of(parent) for parent in passing]
+        return self.job.write_behind(places, self.args, self.kwargs)
 
     @overload
     def then(self, step: Accepts[R_co, B], /, *, on_failure: Literal["fail", "wait"] = ...) -> "Call[B]": ...
@@ -159,36 +167,78 @@ class Call(Generic[R_co]):
         return f"<Call {self.entry.name} {bytes(self.data).decode():.80}>"
 
 
-class Group(Generic[R]):
-    """Calls that run side by side; what follows gets the list of their results, in the order of the calls."""
+MAX_JOBS: Final = 512
+"""The most jobs that are put in one step."""
 
-    __slots__ = ("before", "calls")
+
+class Group(Generic[R]):
+    """Calls that run side by side; what follows gets the list of their results, in the order of the calls.
+
+    `calls` are the first 512 of them. A larger group, `is_large`, takes the others from their iterable when it is put.
+    """
+
+    __slots__ = ("_others", "before", "calls", "is_large")
 
     def __init__(self, calls: Iterable[Call[R]], before: Sequence[CallEdge] = ()) -> None:
-        self.calls = tuple(calls)
-        for call in cast("tuple[object, ...]", self.calls):
-            if not isinstance(call, Call):
-                raise UsageError(f"group: expected calls such as count.call(7), got {call!r:.80}")
+        others = iter(calls)
+        self.calls = tuple(islice(others, MAX_JOBS))
+        further = list(islice(others, 1)) if len(self.calls) == MAX_JOBS else []
+        self.is_large = bool(further)
+        # A sequence can be gone through again, an iterator cannot.
+        self._others: Iterable[Call[R]] | None = (
+            calls if isinstance(calls, Sequence) else chain_of(self.calls, further, others)
+        )
+        for call in self.calls:
+            _check_call(call)
         self.before = tuple(before)
+
+    def members(self) -> Iterator[Call[R]]:
+        """Go through all calls. Raises UsageError where an earlier put used up their iterator, and for what is no call."""
+        members = self._others
+        if members is None:
+            raise UsageError(
+                "the calls of this group were used up by an earlier put: make it again, or of a list"
+            )
+        if not isinstance(members, Sequence):
+            self._others = None
+        for call in members:
+            _check_call(call)
+            yield call
 
     @overload
     def then(self, step: Accepts[list[R], B], /, *, on_failure: Literal["fail", "wait"] = ...) -> Call[B]: ...
     @overload
+    def then(
+        self, step: "Accepts[Results[R], B]", /, *, on_failure: Literal["fail", "wait"] = ...
+    ) -> Call[B]: ...
+    @overload
     def then(self, step: Accepts[list[FlowOutcome[R]], B], /, *, on_failure: Literal["run"]) -> Call[B]: ...
+    @overload
+    def then(
+        self, step: "Accepts[Results[FlowOutcome[R]], B]", /, *, on_failure: Literal["run"]
+    ) -> Call[B]: ...
     def then(self, step: object, /, *, on_failure: OnFailure = "fail") -> Call[object]:
         """Return a call of `step` with the list of all results: `group(count.call(p) for p in pages).then(total)`.
 
         It starts when all calls have ended; with `fail` it fails at the first one that does not complete. Of an empty group it
-        starts at once, with an empty list. Raises UsageError.
+        starts at once, with an empty list. A step may take `Results[int]` instead of `list[int]`: results that are read in pieces, of
+        any number of calls. Raises UsageError.
         """
         return _following(step, [self], on_failure)
 
     def after(self, *parents: "Parent | HasJid", on_failure: OnFailure = "fail") -> "Group[R]":
-        """Return this group so that its calls start after others. Raises UsageError."""
+        """Return this group so that its calls start after others. Raises UsageError, also for a group of more than 512 calls."""
+        if self.is_large:
+            raise UsageError(f"a group of more than {MAX_JOBS} calls cannot start after others")
         return Group(self.calls, [*self.before, *_orders(parents, on_failure)])
 
     def __repr__(self) -> str:
-        return f"<Group of {len(self.calls)}>"
+        return f"<Group of {'more than ' if self.is_large else ''}{len(self.calls)}>"
+
+
+def _check_call(call: object) -> None:
+    if not isinstance(call, Call):
+        raise UsageError(f"group: expected calls such as count.call(7), got {call!r:.80}")
 
 
 class Partial(Generic[A, R_co]):
@@ -229,7 +279,10 @@ def join(first: Call[A], second: Call[B], /) -> Join[A, B]:
 
 
 def group(calls: Iterable[Call[R]], /) -> Group[R]:
-    """Return calls that run side by side: `group(count.call(page) for page in pages)`. Raises UsageError."""
+    """Return calls that run side by side: `group(count.call(page) for page in pages)`. Raises UsageError.
+
+    There may be any number: those behind the first 512 are taken from `calls` only when the group is put.
+    """
     return Group(calls)
 
 
@@ -255,7 +308,7 @@ def chain(first: Call[object], *steps: object) -> Call[object]:
 
 
 def _place_of(parent: "Parent") -> bytes:
-    if isinstance(parent, Group):
+    if isinstance(parent, Group) and not parent.is_large:
         return b"[%s]" % b",".join([PLACE] * len(parent.calls))
     return PLACE
 

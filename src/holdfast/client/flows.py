@@ -1,193 +1,161 @@
-"""Put a flow, and follow what becomes of it."""
+"""Handles of flows: what becomes of them, and how that is changed."""
 
+from asyncio import sleep as async_sleep
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
-from time import monotonic
-from typing import Any, Final, Generic, TypeVar, cast
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
+from time import monotonic, sleep
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, cast
 
-from holdfast.client.calls import PLACE, AnyGroup, Call, CallEdge, Group, Parent
+from holdfast.client.calls import Call, Group
 from holdfast.client.descriptors import AnyClient
-from holdfast.client.jobs.dependencies import follow_up_of
-from holdfast.client.put_handles import AsyncHandle, Handle
-from holdfast.client.put_options import make_put
-from holdfast.commands.flows import Edge, FlowFacts, FlowJob, FlowPut, FlowStates
+from holdfast.client.flow_plans import FlowPlan
+from holdfast.client.flow_results import Results
+from holdfast.client.put_handles import AsyncHandle, Handle, decoder_of
+from holdfast.code.steps import Steps, await_steps, run_steps
+from holdfast.commands.flows import (
+    ENDED,
+    MAX_STATES,
+    FlowClose,
+    FlowFacts,
+    FlowGet,
+    FlowStates,
+    counts_of,
+    summary_of,
+)
 from holdfast.commands.jobs import Cancel
 from holdfast.commands.operations import Act
-from holdfast.errors import JobNotFound, UsageError
-from holdfast.ids import mint_jid
-from holdfast.settings import Settings, check_name, check_timeout
+from holdfast.errors import JobNotFound, UsageError, WrongState
+from holdfast.models.layout import STATES
+from holdfast.settings import check_timeout
 
 R_co = TypeVar("R_co", covariant=True)
 
-MAX_JOBS: Final = 512
-_ENDED: Final = frozenset(("complete", "failed", "gone"))
 _PIECE: Final = 100
 """Jobs that one call cancels or retries: a call does a limited amount of work."""
-_NO_OPTION: Final = {
-    "jid": "give the flow one: put(flow, jid=…)",
-    "only_new": "the same flow is put once",
-    "depends": "write call.after(…)",
-    "unique_key": "unique jobs cannot be part of a flow",
-}
+_ADDERS: Final = 100
+"""How often in a row other programs may add calls before ours."""
+_LOOKS: Final = (0.05, 1.0)
+"""Seconds between two looks at which jobs have ended: at first, and at most."""
 
 
-class FlowPlan:
-    """The jobs of a flow in the order in which they are put, parents first."""
+class FlowOutline(NamedTuple):
+    """What a handle knows of a flow: the functions of the jobs that it was put with, which of these end it, whether it has one result,
+    and the function of the calls of a group whose results are read for it, None if it has no such group."""
 
-    def __init__(self, flow: Call[object] | AnyGroup, jid: str, settings: Settings) -> None:
-        self.id, self._settings = jid, settings
-        self.calls: list[Call[object]] = []
-        self.jobs: list[FlowJob] = []
-        self._numbers: dict[int, int] = {}
-        last = [flow] if isinstance(flow, Call) else list(flow.calls)
-        for call in last:
-            self._add(call, flow.before if isinstance(flow, Group) else ())
-        self.last = [self._numbers[id(call)] for call in last]
-        self.is_group = isinstance(flow, Group)
-        if not self.calls:
-            raise UsageError("a flow has at least one job, and this group is empty")
-
-    def command(self) -> FlowPut:
-        """Return the command that puts it. Raises UsageError."""
-        label = self.calls[-1].entry.name.rpartition(".")[2]
-        return FlowPut(self.id, label, self.jobs)
-
-    def _add(self, last: Call[object], inherited: Sequence[CallEdge]) -> None:
-        """Add a call behind all that it waits for; the first jobs of it wait for those of `inherited`, too.
-
-        Without recursion: a chain may be longer than Python's stack.
-        """
-        stack: list[tuple[Call[object], Sequence[CallEdge], list[CallEdge] | None]] = [
-            (last, inherited, None)
-        ]
-        while stack:
-            call, inherited, edges = stack.pop()
-            if id(call) in self._numbers:
-                continue
-            if edges is None:
-                edges, parents = _parents_of(call, inherited)
-                stack.append((call, inherited, edges))
-                stack += [(parent, above, None) for parent, above in reversed(parents)]
-                continue
-            if len(self.calls) == MAX_JOBS:
-                raise UsageError(f"a flow has at most {MAX_JOBS} jobs")
-            number = self._numbers[id(call)] = len(self.calls)
-            self.calls.append(call)
-            self.jobs.append(self._job(call, number, edges))
-
-    def _job(self, call: Call[object], number: int, edges: Sequence[CallEdge]) -> FlowJob:
-        queue, options = call.job.put_options()
-        for name in options:
-            if name in _NO_OPTION:
-                raise UsageError(f"a job of a flow has no {name}: {_NO_OPTION[name]}")
-        if call.entry.unique:
-            raise UsageError(f"{call.entry.name} is unique, and unique jobs cannot be part of a flow")
-        put = make_put(
-            self._settings, queue, call.job.stored_name, call.data, {**options, "jid": f"{self.id}-{number}"}
-        )
-        one = follow_up_of(put)
-        own = self._edges(call, edges)
-        parents = Counter(edge.parent for edge in own)
-        if parents and max(parents.values()) > 1:
-            raise UsageError(
-                f"{call!r} waits for the same call twice: make it two calls, or use its result once"
-            )
-        return FlowJob(one.queue, one.job, one.priority, one.retries, one.delay_ms, one.max_losses, own)
-
-    def _edges(self, call: Call[object], edges: Sequence[CallEdge]) -> list[Edge]:
-        starts, made = iter(call.starts), list[Edge]()
-        for parent, policy, passes in edges:
-            start = next(starts) if passes else -1
-            if not isinstance(parent, Group):
-                jid = parent if isinstance(parent, str) else self._jid(parent)
-                made.append(Edge(jid, policy, start, len(PLACE) if passes else 0))
-                continue
-            for at, member in enumerate(parent.calls):
-                place = start + 1 + at * (len(PLACE) + 1) if passes else -1
-                made.append(Edge(self._jid(member), policy, place, len(PLACE) if passes else 0))
-        return made
-
-    def _jid(self, call: Call[object]) -> str:
-        return f"{self.id}-{self._numbers[id(call)]}"
-
-
-_Above = tuple[Call[object], Sequence[CallEdge]]
-
-
-def _parents_of(call: Call[object], inherited: Sequence[CallEdge]) -> tuple[list[CallEdge], list[_Above]]:
-    """Return the edges of a call, and its parents with what their first jobs wait for, too."""
-    before, edges = [*inherited, *call.before], list(call.edges)
-    parents = [one for edge in edges for one in _calls_of(edge.parent, before)]
-    if not parents:
-        # Nothing comes before it, or only groups without calls: it is one of the first jobs.
-        edges += before
-        parents = [one for edge in before for one in _calls_of(edge.parent, ())]
-    return edges, parents
-
-
-def _calls_of(parent: Parent, before: Sequence[CallEdge]) -> list[_Above]:
-    if isinstance(parent, Group):
-        return [(call, [*before, *parent.before]) for call in parent.calls]
-    return [(parent, before)] if isinstance(parent, Call) else []
-
-
-def plan(flow: object, jid: object, settings: Settings) -> FlowPlan:
-    """Return the jobs of a flow. Raises UsageError for what is none, and for options that its jobs cannot have."""
-    if not isinstance(flow, (Call, Group)):
-        raise UsageError(f"put: expected a call, chain(…) or group(…), got {flow!r:.80}")
-    name = mint_jid() if jid is None else check_name("jid", jid)
-    return FlowPlan(cast("Call[object] | Group[object]", flow), name, settings)
-
-
-def state_of(states: Sequence[str], last: Sequence[int]) -> str:
-    """Return the state of a flow by those of its jobs, of which `last` end it.
-
-    `running` while any has not ended; then `failed` if one has; `gone` if a last one is not kept any more, because it was cancelled, or
-    completed long ago; else `complete`.
-    """
-    if not _ENDED.issuperset(states):
-        return "running"
-    if "failed" in states:
-        return "failed"
-    return "gone" if any(states[number] == "gone" for number in last) else "complete"
+    returns: Sequence[object]
+    last: Sequence[int]
+    one: bool
+    members: object = None
 
 
 class AnyFlowHandle(Generic[R_co]):
-    """The base of the sync and the async handle of a flow: its id, and the jids of its jobs."""
+    """The base of the sync and the async handle of a flow: its id, and the jids of the jobs that it was put with."""
 
-    __slots__ = ("_last", "_one", "_returns", "app", "is_new", "jid", "jids")
+    __slots__ = ("_outline", "_plan", "app", "is_new", "jid", "jids")
 
     def __init__(
         self,
         app: AnyClient,
-        jids: Sequence[str],
-        last: Sequence[int],
-        one: bool,
-        returns: Sequence[object],
+        jid: str,
+        outline: FlowOutline,
         is_new: bool | None,
+        plan: FlowPlan | None = None,
     ) -> None:
-        self.app = app
-        self.jids = list(jids)
-        self.jid = self.jids[0].rpartition("-")[0]
+        self.app, self.jid = app, jid
+        self.jids = [f"{jid}-{number}" for number in range(len(outline.returns))]
+        """Those of a large group have the numbers behind them."""
         self.is_new = is_new
         """Whether this put made the flow; None where no put did."""
-        self._last, self._one, self._returns = list(last), one, list(returns)
+        self._outline, self._plan = outline, plan
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.jid} of {len(self.jids)}>"
 
+    def _facts(self) -> Steps[FlowFacts]:
+        [facts] = yield self.app.run(FlowGet([self.jid]))
+        return found(self.jid, facts)
 
-def _progress(counts: Mapping[str, int]) -> float:
-    return sum(counts.get(state, 0) for state in _ENDED) / max(sum(counts.values()), 1)
+    def _summary(self) -> Steps[tuple[FlowFacts, list[str]]]:
+        facts: FlowFacts = yield from self._facts()
+        states: list[str] = yield self.app.run(FlowStates(self.jid, 0, facts.steps))
+        return facts, states
+
+    def _state(self) -> Steps[str]:
+        facts, states = yield from self._summary()
+        return summary_of(facts, states, self._outline.last)
+
+    def _progress(self) -> Steps[float]:
+        facts, states = yield from self._summary()
+        counts = counts_of(facts, states)
+        return sum(counts.get(state, 0) for state in ENDED) / max(sum(counts.values()), 1)
+
+    def _states(self) -> Steps[list[str]]:
+        """Return the states of all jobs, by their numbers."""
+        states: list[str] = []
+        while True:
+            piece: list[str] = yield self.app.run(FlowStates(self.jid, len(states)))
+            states += piece
+            if len(piece) < MAX_STATES:
+                return states
+
+    def _jids(self, wanted: frozenset[str]) -> Steps[list[str]]:
+        states = yield from self._states()
+        return [f"{self.jid}-{number}" for number, state in enumerate(states) if state in wanted]
+
+    def _returns_of(self, number: int) -> object:
+        """Return the function of a job, for its result; Any if it is not known."""
+        returns = self._outline.returns
+        return returns[number] if number < len(returns) else self._outline.members or Any
+
+    def _cancel(self) -> Steps[int]:
+        open_ones = yield from self._jids(_NOT_OVER)
+        cancelled = 0
+        for piece in _pieces(open_ones[::-1]):
+            cancelled += sum((yield self.app.run(Cancel(piece))))
+        return cancelled
+
+    def _retry(self) -> Steps[int]:
+        failed = yield from self._jids(frozenset(("failed",)))
+        retried = 0
+        for piece in _pieces(failed):
+            results = yield self.app.run(Act("retry", [(jid, "") for jid in piece]))
+            retried += sum(one is True for one in results)
+        return retried
+
+    def _results(self, facts: FlowFacts) -> Results[Any]:
+        """Return the results of a large group that nothing follows."""
+        count = facts.members.total if facts.members else 0
+        return Results(self.jid, count, decoder_of(self._outline.members), run=self.app.run)
+
+    def _add(self, calls: Iterable[Call[object]]) -> Steps[int]:
+        plan = self._plan
+        if plan is None or plan.large is None:
+            raise UsageError("add: only the handle of put(…, open=True) adds calls")
+        facts = yield from self._facts()
+        added, start = 0, facts.total
+        for command in plan.additions(Group(calls), start, repeat=False):
+            for _ in range(_ADDERS):
+                try:
+                    added += yield self.app.run(command.at(start))
+                    break
+                except WrongState:
+                    start = (yield from self._facts()).total
+            else:
+                raise WrongState(f"flow {self.jid}: other programs add calls all the time", "HF_WRONG_STATE")
+            start += len(command.jobs)
+        return added
+
+
+_NOT_OVER: Final = frozenset(STATES) - {"complete"}
 
 
 def _pieces(jids: Sequence[str]) -> list[list[str]]:
     return [list(jids[at : at + _PIECE]) for at in range(0, len(jids), _PIECE)]
 
 
-def _retries(jids: Sequence[str], states: Sequence[str]) -> list[Act]:
-    failed = [jid for jid, state in zip(jids, states, strict=True) if state == "failed"]
-    return [Act("retry", [(jid, "") for jid in piece]) for piece in _pieces(failed)]
+def _deadline(timeout: float | None) -> float | None:
+    seconds = check_timeout(timeout)
+    return None if seconds is None else monotonic() + seconds
 
 
 def _left(deadline: float | None) -> float | None:
@@ -200,51 +168,83 @@ class FlowHandle(AnyFlowHandle[R_co]):
     __slots__ = ()
 
     def parts(self) -> list[Handle[object]]:
-        """Return a handle of each job, in the order in which they were put: parents first."""
-        return [Handle(self.app, jid, returns) for jid, returns in zip(self.jids, self._returns, strict=True)]
+        """Return a handle of each job, in the order in which they were put: parents first, a group of any number of jobs last."""
+        total = len(self.jids) if self._outline.members is None else run_steps(self._facts()).total
+        return [self._part(number) for number in range(total)]
+
+    def as_ended(self, timeout: float | None = None) -> Iterator[Handle[object]]:
+        """Go through the handles of its jobs as they end, until all have. Raises TimeoutError after `timeout` seconds."""
+        deadline, watch = _deadline(timeout), _Ended()
+        while True:
+            for number in watch.new_ones(run_steps(self._states())):
+                yield self._part(number)
+            if watch.is_over and not _is_open(run_steps(self._facts())):
+                return
+            sleep(watch.pause(deadline))
+
+    def _part(self, number: int) -> Handle[object]:
+        return Handle(self.app, f"{self.jid}-{number}", self._returns_of(number))
 
     def result(self, timeout: float | None = None) -> R_co:
         """Wait for the result of the last call, of a group for the list of all, at most `timeout` seconds; None: for ever.
 
         Raises JobFailed, JobCancelled, JobNotFound, TimeoutError, as `Handle.result`.
         """
-        seconds = check_timeout(timeout)
-        deadline = None if seconds is None else monotonic() + seconds
-        parts = self.parts()
-        results = [parts[number].result(_left(deadline)) for number in self._last]
-        return cast("R_co", results[0] if self._one else results)
+        deadline = _deadline(timeout)
+        results = [self._part(number).result(_left(deadline)) for number in self._outline.last]
+        if self._outline.one:
+            return cast("R_co", results[0])
+        if self._outline.members is None:
+            return cast("R_co", results)
+        return cast("R_co", list(self._results(run_steps(self._facts()))))
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the last call, or all of a group, have ended. Returns False after `timeout` seconds."""
-        seconds = check_timeout(timeout)
-        deadline = None if seconds is None else monotonic() + seconds
-        parts = self.parts()
-        return all(parts[number].wait(_left(deadline)) for number in self._last)
+        deadline = _deadline(timeout)
+        return all(self._part(number).wait(_left(deadline)) for number in self._outline.last)
+
+    def add(self, calls: Iterable[Call[object]]) -> int:
+        """Add calls to the group of a flow that was put with `open=True`. Returns how many jobs that were.
+
+        Raises FlowClosed, UsageError, QueueFull: then those in front of it were added.
+        """
+        return run_steps(self._add(calls))
+
+    def close(self) -> bool:
+        """Add no more calls: what follows the group may start once all have ended. Returns False if it was closed before."""
+        return self.app.run(FlowClose(self.jid)) is True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Close the flow, unless an exception was raised: then it can be put again, to go on."""
+        if kind is None:
+            self.close()
 
     @property
     def counts(self) -> dict[str, int]:
         """How many of its jobs are in each state; `gone` are complete or cancelled ones that are not kept any more."""
-        return dict(Counter(self.app.run(FlowStates(self.jid))))
+        return dict(Counter(run_steps(self._states())))
 
     @property
     def state(self) -> str:
         """`running` while any of its jobs has not ended; then `failed` if one has; `gone` if the last one is not kept any more, because
         it was cancelled, or completed long ago; else `complete`."""
-        return state_of(self.app.run(FlowStates(self.jid)), self._last)
+        return run_steps(self._state())
 
     @property
     def progress(self) -> float:
         """The part of its jobs that have ended, from 0 to 1."""
-        return _progress(self.counts)
+        return run_steps(self._progress())
 
     def cancel(self) -> int:
         """Cancel its jobs that are not complete, the last ones first. Returns how many. Raises DependencyRefused."""
-        return sum(sum(self.app.run(Cancel(piece))) for piece in _pieces(self.jids[::-1]))
+        return run_steps(self._cancel())
 
     def retry(self) -> int:
         """Retry its failed jobs; those that failed because an earlier one did wait for that again. Returns how many."""
-        states = self.app.run(FlowStates(self.jid))
-        return sum(one is True for act in _retries(self.jids, states) for one in self.app.run(act))
+        return run_steps(self._retry())
 
 
 class AsyncFlowHandle(AnyFlowHandle[R_co]):
@@ -252,67 +252,133 @@ class AsyncFlowHandle(AnyFlowHandle[R_co]):
 
     __slots__ = ()
 
-    def parts(self) -> list[AsyncHandle[object]]:
+    async def parts(self) -> list[AsyncHandle[object]]:
         """Return a handle of each job, in the order in which they were put."""
-        return [AsyncHandle(self.app, jid, kind) for jid, kind in zip(self.jids, self._returns, strict=True)]
+        is_known = self._outline.members is None
+        total = len(self.jids) if is_known else (await await_steps(self._facts())).total
+        return [self._part(number) for number in range(total)]
+
+    async def as_ended(self, timeout: float | None = None) -> AsyncIterator[AsyncHandle[object]]:
+        """Go through the handles of its jobs as they end, until all have. Raises TimeoutError after `timeout` seconds."""
+        deadline, watch = _deadline(timeout), _Ended()
+        while True:
+            for number in watch.new_ones(await await_steps(self._states())):
+                yield self._part(number)
+            if watch.is_over and not _is_open(await await_steps(self._facts())):
+                return
+            await async_sleep(watch.pause(deadline))
+
+    def _part(self, number: int) -> AsyncHandle[object]:
+        return AsyncHandle(self.app, f"{self.jid}-{number}", self._returns_of(number))
 
     async def result(self, timeout: float | None = None) -> R_co:
         """Wait for the result, as `FlowHandle.result`."""
-        seconds = check_timeout(timeout)
-        deadline = None if seconds is None else monotonic() + seconds
-        parts = self.parts()
-        results = [await parts[number].result(_left(deadline)) for number in self._last]
-        return cast("R_co", results[0] if self._one else results)
+        deadline = _deadline(timeout)
+        results = [await self._part(number).result(_left(deadline)) for number in self._outline.last]
+        if self._outline.one:
+            return cast("R_co", results[0])
+        if self._outline.members is None:
+            return cast("R_co", results)
+        of_group = self._results(await await_steps(self._facts()))
+        return cast("R_co", [one async for one in of_group])
 
     async def wait(self, timeout: float | None = None) -> bool:
         """Wait until the last call, or all of a group, have ended, as `FlowHandle.wait`."""
-        seconds = check_timeout(timeout)
-        deadline = None if seconds is None else monotonic() + seconds
-        parts = self.parts()
-        for number in self._last:
-            if not await parts[number].wait(_left(deadline)):
+        deadline = _deadline(timeout)
+        for number in self._outline.last:
+            if not await self._part(number).wait(_left(deadline)):
                 return False
         return True
+
+    async def add(self, calls: Iterable[Call[object]]) -> int:
+        """Add calls to the group of an open flow, as `FlowHandle.add`."""
+        return await await_steps(self._add(calls))
+
+    async def close(self) -> bool:
+        """Add no more calls, as `FlowHandle.close`."""
+        return await self.app.run(FlowClose(self.jid)) is True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        """Close the flow, unless an exception was raised."""
+        if kind is None:
+            await self.close()
 
     @property
     async def counts(self) -> dict[str, int]:
         """How many of its jobs are in each state: `await handle.counts`."""
-        return dict(Counter(await self.app.run(FlowStates(self.jid))))
+        return dict(Counter(await await_steps(self._states())))
 
     @property
     async def state(self) -> str:
         """`running`, `failed`, `gone` or `complete`: `await handle.state`."""
-        return state_of(await self.app.run(FlowStates(self.jid)), self._last)
+        return await await_steps(self._state())
 
     @property
     async def progress(self) -> float:
         """The part of its jobs that have ended: `await handle.progress`."""
-        return _progress(await self.counts)
+        return await await_steps(self._progress())
 
     async def cancel(self) -> int:
         """Cancel its jobs that are not complete, as `FlowHandle.cancel`."""
-        return sum([sum(await self.app.run(Cancel(piece))) for piece in _pieces(self.jids[::-1])])
+        return await await_steps(self._cancel())
 
     async def retry(self) -> int:
         """Retry its failed jobs, as `FlowHandle.retry`."""
-        states = await self.app.run(FlowStates(self.jid))
-        return sum([one is True for act in _retries(self.jids, states) for one in await self.app.run(act)])
+        return await await_steps(self._retry())
 
     def __await__(self) -> Generator[object, None, R_co]:
         return self.result().__await__()
 
 
-def handle_arguments(made: FlowPlan, is_new: bool) -> tuple[list[str], list[int], bool, list[object], bool]:
-    """Return what a handle of this flow is made of."""
-    entries: list[object] = [call.entry for call in made.calls]
-    return [job.job.jid for job in made.jobs], made.last, not made.is_group, entries, is_new
+class _Ended:
+    """Which jobs of a flow have ended since the last look."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._pause, self.is_over = _LOOKS[0], False
+
+    def new_ones(self, states: Sequence[str]) -> list[int]:
+        """Return the numbers of the jobs that have ended since the last look."""
+        new = [n for n, state in enumerate(states) if state in ENDED and n not in self._seen]
+        self._seen.update(new)
+        self.is_over = len(self._seen) == len(states)
+        if new:
+            self._pause = _LOOKS[0]
+        return new
+
+    def pause(self, deadline: float | None) -> float:
+        """Return how many seconds to wait until the next look. Raises TimeoutError after `deadline`."""
+        left = _left(deadline)
+        if left == 0:
+            raise TimeoutError("jobs of the flow have not ended in time")
+        self._pause = min(2 * self._pause, _LOOKS[1])
+        return self._pause if left is None else min(self._pause, left)
 
 
-def found_arguments(
-    jid: str, found: Sequence[FlowFacts | None]
-) -> tuple[list[str], list[int], bool, list[object], None]:
-    """Return the same of a flow that was looked up. Raises JobNotFound."""
-    facts = found[0]
+def _is_open(facts: FlowFacts) -> bool:
+    return facts.members is not None and facts.members.is_open
+
+
+def outline_of(made: FlowPlan) -> FlowOutline:
+    """Return what a handle knows of a flow that is put."""
+    returns: list[object] = [Any if call is None else call.entry for call in made.calls]
+    members = None
+    if made.large is not None:
+        members = made.large.calls[0].entry if made.large.calls else Any
+    return FlowOutline(returns, made.last, not made.is_group, members)
+
+
+def outline_found(facts: FlowFacts) -> FlowOutline:
+    """Return what a handle knows of a flow that was looked up."""
+    is_group = facts.members is not None and facts.steps == 1
+    return FlowOutline([Any] * facts.steps, [facts.steps - 1], not is_group, Any if facts.members else None)
+
+
+def found(jid: str, facts: FlowFacts | None) -> FlowFacts:
+    """Return the facts of a flow. Raises JobNotFound where it does not exist."""
     if facts is None:
         raise JobNotFound(f"flow {jid} does not exist", "HF_JOB_NOT_FOUND")
-    return facts.jids, [facts.total - 1], True, [Any] * facts.total, None
+    return facts

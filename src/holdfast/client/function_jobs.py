@@ -333,9 +333,9 @@ class AnyFunctionJob(Generic[P, C, R]):
         return Partial(cast("CalledJob", self), args, kwargs)
 
     def map(self: Accepts[A, R], items: Iterable[A], /) -> Group[R]:
-        """Return a group of one call for each item: `resize.map(paths).then(album)`. Raises UsageError."""
+        """Return a group of one call for each item, of which there may be any number: `resize.map(paths).then(album)`. Raises UsageError."""
         job = cast("CalledJob", self)
-        return Group([Call(job, (item,), {}) for item in items])
+        return Group(Call(job, (item,), {}) for item in items)
 
     @property
     def flow_step(self) -> Callable[P, R]:

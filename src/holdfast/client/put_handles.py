@@ -185,14 +185,15 @@ def _decoded(returns: object, result: bytes | None) -> Any:
     if result is None:
         return None
     try:
-        return _decoder(returns)(result)
+        return decoder_of(returns)(result)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         name = returns.name if isinstance(returns, Registered) else "the job"
         raise CodecError(f"the result of {name} is not of the type that it declares: {error}") from error
 
 
 @functools.lru_cache(maxsize=1024)
-def _decoder(returns: object) -> Callable[[bytes], object]:
+def decoder_of(returns: object) -> Callable[[bytes], Any]:
+    """Return what decodes the result of a function, or of an annotation."""
     try:
         wanted = returns
         if isinstance(returns, Registered):

@@ -168,26 +168,31 @@ class Client(Decorating, ClientBase[Redis], SyncMethods):
         batch.check()
 
     @overload
-    def put(self, flow: "Call[T]", /, *, jid: str | None = None) -> "FlowHandle[T]": ...
+    def put(self, flow: "Call[T]", /, *, jid: str | None = None, open: bool = False) -> "FlowHandle[T]": ...
     @overload
-    def put(self, flow: "Group[T]", /, *, jid: str | None = None) -> "FlowHandle[list[T]]": ...
-    def put(self, flow: object, /, *, jid: str | None = None) -> "FlowHandle[object]":
+    def put(
+        self, flow: "Group[T]", /, *, jid: str | None = None, open: bool = False
+    ) -> "FlowHandle[list[T]]": ...
+    def put(self, flow: object, /, *, jid: str | None = None, open: bool = False) -> "FlowHandle[object]":
         """Put the jobs of a flow, all of them or none: `app.put(chain(fetch.call(url), parse, store))`. Returns its handle.
 
         `jid` names the flow, its jobs are `<jid>-<number>`; a flow of that jid that was put before stays as it is (`is_new` is False). At most
         512 jobs. Raises UsageError, JobNotFound for a parent that does not exist, JobExists, QueueFull. Core: verbs/flow.lua.
         """
-        from holdfast.client.flows import FlowHandle, handle_arguments, plan
+        from holdfast.client.flow_plans import plan
+        from holdfast.client.flows import FlowHandle, outline_of
 
-        made = plan(flow, jid, self.settings)
-        return FlowHandle(self, *handle_arguments(made, self.run(made.command())))
+        made = plan(flow, jid, self.settings, open)
+        answers = [self.run(command) for command in made.commands()]
+        return FlowHandle(self, made.id, outline_of(made), bool(answers[0]), made)
 
     def flow(self, jid: str, /) -> "FlowHandle[Any]":
         """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow.lua."""
-        from holdfast.client.flows import FlowHandle, found_arguments
+        from holdfast.client.flows import FlowHandle, found, outline_found
         from holdfast.commands.flows import FlowGet
 
-        return FlowHandle(self, *found_arguments(jid, self.run(FlowGet([jid]))))
+        [facts] = self.run(FlowGet([jid]))
+        return FlowHandle(self, jid, outline_found(found(jid, facts)), None)
 
     def wait_for(self, jid: str, timeout: float | None = None) -> Outcome:
         """Wait until a job has ended, at most `timeout` seconds; return its Outcome, which may still be `open`."""

@@ -250,6 +250,14 @@ class Arguments:
             )
         return UsageError(sentence)
 
+    def annotation_at(self, place: int) -> object:
+        """Return the annotation of the argument at a position, None where any JSON value fits."""
+        if not self._ready:
+            self._inspect()
+        if place < len(self._positional):
+            return self._positional[place].annotation
+        return None if self._rest is None else self._rest.annotation
+
     def takes(self, name: str) -> bool:
         """Return whether a call may give an argument by this name."""
         if not self._ready:

@@ -1,9 +1,11 @@
 """Commands about flows: jobs that are put together and wait for each other."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.bounds import MAX_BATCH, Count, Name, Names, Whole
 from holdfast.commands.base import CommandBase, Reply, Word
@@ -12,6 +14,13 @@ from holdfast.models import text
 from holdfast.models.layout import STATES
 
 _STATES: Final = ("gone", *STATES)
+LARGE_GROUP: Final = "holdfast.group"
+"""The klass of the job that stands for a large group."""
+ENDED: Final = frozenset(("complete", "failed", "gone"))
+_OPEN: Final = "unfinished"
+"""What the counts of a large group say of jobs that have not ended, where each one is not looked at."""
+MAX_STATES: Final = 4096
+"""The most jobs that FlowStates looks at."""
 Policy = Literal["fail", "run", "wait"]
 
 
@@ -32,17 +41,40 @@ class Edge(msgspec.Struct, frozen=True, gc=False):
         return "edge", f"{self.policy} {self.start} {self.length} {self.parent}"
 
 
+class LargeGroup(msgspec.Struct, frozen=True, gc=False):
+    """Any number of jobs that a job of a flow stands for: they are added by FlowAdd.
+
+    `policy` is that of an edge. The job that stands for them ends with all results as a list, or with where they are (`pages`), which
+    FlowResults reads. Each member is `stride` jobs, of which the last one counts.
+    """
+
+    policy: Policy = "fail"
+    gather: Literal["list", "pages"] = "list"
+    stride: int = 1
+
+    def words(self) -> tuple[str, str]:
+        """The option and its value."""
+        return "group", f"{self.policy} {self.gather} {self.stride}"
+
+
 class FlowJob(FollowUp, frozen=True, gc=False):
-    """One job of a flow."""
+    """One job of a flow. The first one of a flow may stand for a large group."""
 
     edges: Sequence[Edge] = ()
+    group: LargeGroup | None = None
 
     def words(self) -> list[Word]:
         """The words of its queue and budgets, then those of the job and its edges."""
         words = super().words()
         at = len(words) - len(self.job.options.words())
-        words[at] = int(words[at]) + len(self.edges)
-        return words + [word for edge in self.edges for word in edge.words()]
+        more = [*self.edges, *([self.group] if self.group else ())]
+        words[at] = int(words[at]) + len(more)
+        return words + [word for one in more for word in one.words()]
+
+    def renamed(self, names: Mapping[str, str]) -> "FlowJob":
+        """Return the same under another jid, with the parents that `names` has under theirs."""
+        edges = [replace(edge, parent=names.get(edge.parent, edge.parent)) for edge in self.edges]
+        return replace(self, job=replace(self.job, jid=names[self.job.jid]), edges=edges)
 
 
 class FlowPut(CommandBase, frozen=True, gc=False):
@@ -67,13 +99,81 @@ class FlowPut(CommandBase, frozen=True, gc=False):
         return bool(reply)
 
 
+class FlowAdd(CommandBase, frozen=True, gc=False):
+    """Add up to 512 jobs to the large group of a flow, which have the numbers from `start` on. Returns how many are new.
+
+    With `repeat` those that were added before stay as they are; else WrongState is raised if others came first. Raises JobNotFound, FlowClosed, JobExists, QueueFull, TooMany. Core: verbs/flow.lua.
+    """
+
+    verb: ClassVar[str] = "flow_add"
+    request_id_at: ClassVar[int] = 0
+    adds: ClassVar[bool] = True
+
+    flow: Name
+    start: Whole
+    jobs: Sequence[FlowJob]
+    repeat: bool = False
+
+    def words(self) -> Sequence[Word]:
+        return (self.flow, self.start, int(self.repeat), *(word for job in self.jobs for word in job.words()))
+
+    def read(self, reply: Reply) -> int:
+        return int(reply)
+
+    def at(self, start: int) -> "FlowAdd":
+        """Return the same with other numbers."""
+        if start == self.start:
+            return self
+        names = {f"{self.flow}-{self.start + n}": f"{self.flow}-{start + n}" for n in range(len(self.jobs))}
+        return FlowAdd(self.flow, start, [job.renamed(names) for job in self.jobs], self.repeat)
+
+
+class FlowClose(CommandBase, frozen=True, gc=False):
+    """Close the large group of a flow: it gets no more jobs, and what follows may start once they have ended.
+
+    Returns False if it was closed before. Raises JobNotFound. Core: verbs/flow.lua.
+    """
+
+    verb: ClassVar[str] = "flow_close"
+    request_id_at: ClassVar[int] = 0
+
+    flow: Name
+
+    def words(self) -> Sequence[Word]:
+        return (self.flow,)
+
+    def read(self, reply: Reply) -> bool:
+        return bool(reply)
+
+
+AnyFlowCommand = FlowPut | FlowAdd | FlowClose
+"""What puts a flow."""
+
+
+class MemberCounts(msgspec.Struct, frozen=True, gc=False):
+    """The large group of a flow: how many members it has, of how many jobs each, how they ended, and whether more may be added."""
+
+    total: Whole
+    stride: Whole
+    complete: Whole
+    failed: Whole
+    cancelled: Whole
+    is_open: bool
+
+
 class FlowFacts(msgspec.Struct, frozen=True, gc=False):
-    """A flow: how many jobs it has, when it was put, and a name for people."""
+    """A flow: with how many jobs it was put, when, and a name for people. Those of a large group, `members`, have the numbers behind."""
 
     id: str
-    total: Whole
+    steps: Whole
     created_ms: Whole
     label: str
+    members: MemberCounts | None = None
+
+    @property
+    def total(self) -> int:
+        """How many jobs it has."""
+        return self.steps + (self.members.total * self.members.stride if self.members else 0)
 
     @property
     def jids(self) -> list[str]:
@@ -94,27 +194,92 @@ class FlowGet(CommandBase, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> list[FlowFacts | None]:
         return [
-            FlowFacts(flow, int(row[0]), int(row[1]), text(row[2])) if row else None
+            FlowFacts(flow, int(row[0]), int(row[1]), text(row[2]), _members(row[3:])) if row else None
             for flow, row in zip(self.flows, reply, strict=True)
         ]
 
 
-class FlowStates(CommandBase, frozen=True, gc=False):
-    """Return the state of each job of a flow, in their order; `gone` for one that is not kept any more. Raises JobNotFound.
+def _members(row: Reply) -> MemberCounts | None:
+    """Return what the rest of a row says of a large group."""
+    if not row:
+        return None
+    total, stride, complete, failed, cancelled, is_open = map(int, row)
+    return MemberCounts(total, stride, complete, failed, cancelled, bool(is_open))
 
-    Core: verbs/flow.lua.
+
+def state_of(states: Sequence[str], last: Sequence[int]) -> str:
+    """Return the state of a flow by those of its jobs, of which `last` end it.
+
+    `running` while any has not ended; then `failed` if one has; `gone` if a last one is not kept any more, because it was cancelled, or
+    completed long ago; else `complete`.
+    """
+    if not ENDED.issuperset(states):
+        return "running"
+    if "failed" in states:
+        return "failed"
+    return "gone" if any(states[number] == "gone" for number in last) else "complete"
+
+
+def counts_of(facts: FlowFacts, states: Sequence[str]) -> dict[str, int]:
+    """Return how many jobs of a flow are in each state, given those that it was put with; of a large group as far as it is counted:
+    its calls are `complete`, `failed`, `gone` (cancelled), or `unfinished`."""
+    counts, members = Counter(states), facts.members
+    if members is not None:
+        ended = {"complete": members.complete, "failed": members.failed, "gone": members.cancelled}
+        counts.update({state: count for state, count in ended.items() if count})
+        if members.is_open or members.total > sum(ended.values()):
+            counts[_OPEN] += members.total - sum(ended.values())
+    return dict(counts)
+
+
+def summary_of(facts: FlowFacts, states: Sequence[str], last: Sequence[int] = ()) -> str:
+    """Return the state of a flow, as `state_of`, given the states of the jobs that it was put with."""
+    members = facts.members
+    if members is None:
+        return state_of(states, last or [facts.steps - 1])
+    if members.is_open or members.complete + members.failed + members.cancelled < members.total:
+        return "running"
+    return state_of([*states, *(["failed"] if members.failed else ())], last or [facts.steps - 1])
+
+
+class FlowStates(CommandBase, frozen=True, gc=False):
+    """Return the state of up to 4096 jobs of a flow from the number `start` on; `gone` for one that is not kept any more.
+
+    Raises JobNotFound. Core: verbs/flow.lua.
     """
 
     verb: ClassVar[str] = "flow_states"
     reads: ClassVar[bool] = True
 
     flow: Name
+    start: Whole = 0
+    count: Count = MAX_STATES
 
     def words(self) -> Sequence[Word]:
-        return (self.flow,)
+        return (self.flow, self.start, min(self.count, MAX_STATES))
 
     def read(self, reply: Reply) -> list[str]:
         return [_STATES[int(code)] for code in reply]
+
+
+class FlowResults(CommandBase, frozen=True, gc=False):
+    """Return what up to 512 members of a large group ended with, from the one at `start` on: JSON, None where there is nothing.
+
+    Fewer where they are long. Of a group with policy `run` each is `ok`, `result` and `failure`. Raises JobNotFound. Core: verbs/flow.lua.
+    """
+
+    verb: ClassVar[str] = "flow_results"
+    reads: ClassVar[bool] = True
+
+    flow: Name
+    start: Whole = 0
+    count: Count = MAX_BATCH
+
+    def words(self) -> Sequence[Word]:
+        return (self.flow, self.start, min(self.count, MAX_BATCH))
+
+    def read(self, reply: Reply) -> list[bytes | None]:
+        return [bytes(one) if one else None for one in reply]
 
 
 class StepParents(msgspec.Struct, frozen=True, gc=False):
@@ -195,5 +360,16 @@ class FlowForget(CommandBase, frozen=True, gc=False):
 
 
 VERBS: Mapping[str, type[CommandBase]] = {
-    kind.verb: kind for kind in (FlowPut, FlowGet, FlowStates, FlowSteps, FlowList, FlowForget)
+    kind.verb: kind
+    for kind in (
+        FlowPut,
+        FlowAdd,
+        FlowClose,
+        FlowGet,
+        FlowStates,
+        FlowSteps,
+        FlowResults,
+        FlowList,
+        FlowForget,
+    )
 }

@@ -27,6 +27,8 @@ _FACTS = fixed_part(GRANTED)
 TRACKED: Final = FLAGS["TRACKED"]
 EXTRA: Final = FLAGS["EXTRA"]
 DEPENDENTS: Final = FLAGS["DEPENDENTS"]
+RESULT_TAKEN: Final = FLAGS["DEPENDENTS"] | FLAGS["FLOW"]
+"""Other jobs may take the result of such a job, which need not be kept for that."""
 HISTORY: Final = FLAGS["HISTORY"]
 BUDGETED: Final = FLAGS["BUDGETED"]
 

@@ -27,7 +27,7 @@ FLAGS: Final = {
     "AWAITED": 256, "NAMED": 512, "OPTIONS": 1024, "DEPENDING": 2048, "EXPIRING": 4096, "BUDGETED": 8192,
     "FLOW": 16384, "GROUPED": 32768,
 }  # fmt: skip
-"""The flags of a record. FLOW and GROUPED are reserved and not used yet."""
+"""The flags of a record. GROUPED is reserved and not used yet."""
 LEVEL: Final = 1
 """The feature level of this release. A job may need a worker of a level (option `needs`)."""
 

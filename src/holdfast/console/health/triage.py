@@ -16,7 +16,7 @@ from holdfast.client.recurring import declared_templates
 from holdfast.code.calendar import Calendar, check_cron, check_zone, zone_of
 from holdfast.code.failure import error_line
 from holdfast.commands.failures import PARENT_FAILED, FailureGroup
-from holdfast.commands.flows import FlowFacts, FlowGet, FlowStates
+from holdfast.commands.flows import FlowFacts, FlowGet, FlowStates, counts_of
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import Operations, Scan
@@ -223,7 +223,7 @@ def flows(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
     known = [one for one in ((yield from ask(FlowGet(names))) if names else ()) if one is not None]
     found: list[Attention] = []
     for one in known:
-        failed = (yield from ask(FlowStates(one.id))).count("failed")
+        failed = counts_of(one, (yield from ask(FlowStates(one.id, 0, one.steps)))).get("failed", 0)
         if failed:
             found.append(_failed_flow(facts, one, failed, first[one.id]))
     return RuleFindings("No flow has failed in the middle.", found)

@@ -44,8 +44,7 @@ from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.errors import HoldfastError, LeaseLost, UsageError
 from holdfast.logs import ERROR, JOB, jobs_log
 from holdfast.models import JobFacts
-from holdfast.models.job import BUDGETED
-from holdfast.models.layout import FLAGS
+from holdfast.models.job import BUDGETED, RESULT_TAKEN
 from holdfast.settings import check_milliseconds, check_name
 from holdfast.text import one_line
 
@@ -327,7 +326,7 @@ def after_return(current: RunningJob, target: CodeTarget, value: Any) -> Outcome
             current.error = error
             return raised(facts, None, error, data)
     function = target.function
-    is_wanted = facts.options or facts.flags & FLAGS["DEPENDENTS"]
+    is_wanted = facts.options or facts.flags & RESULT_TAKEN
     if function is not None and (is_wanted or function.keep_ms or function.strict_results):
         return _completed(facts, function, value, data, follow)
     if target.completes:
@@ -356,7 +355,7 @@ def _completed(
 ) -> Outcome:
     keep, result = int(facts.options.get("keep", function.keep_ms)), b""
     # Jobs that wait for this one may take its result, which need not be kept for that.
-    is_wanted = bool(keep or facts.flags & FLAGS["DEPENDENTS"])
+    is_wanted = bool(keep or facts.flags & RESULT_TAKEN)
     if is_wanted or function.strict_results:
         try:
             result = b"null" if value is None else encode_value(value)

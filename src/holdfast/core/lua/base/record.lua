@@ -17,13 +17,15 @@ local SHORT, SHORT_HEAD, SHORT_TAIL, SHORT_WHOLE =
 local WAITING, RUNNING, COMPLETE = SHORT + 1, SHORT + 2, SHORT + 3
 
 M.FLAG = layout.FLAG
--- The flag of a job with budgets of its own implies no further keys: such a job may be a plain one.
--- What needs no more than that may be added: one look-up decides, however many there are.
-local PLAIN = { [0] = true, [M.FLAG.BUDGETED] = true }
+-- The flags of a job with budgets of its own, and of one that is counted in its flow, imply no further keys: such a job
+-- may be a plain one. What needs no more than that may be added: one look-up decides, however many there are.
+local FLOW, BUDGETED, DEPENDENTS = M.FLAG.FLOW, M.FLAG.BUDGETED, M.FLAG.DEPENDENTS
+local PLAIN = { [0] = true, [BUDGETED] = true, [FLOW] = true, [FLOW + BUDGETED] = true }
 function M.is_plain(flags) return PLAIN[flags] or false end
 -- What asks for nothing when the job is granted: that others wait for it matters at its end.
 local GRANTED = {
-  [0] = true, [M.FLAG.BUDGETED] = true, [M.FLAG.DEPENDENTS] = true, [M.FLAG.DEPENDENTS + M.FLAG.BUDGETED] = true,
+  [0] = true, [BUDGETED] = true, [FLOW] = true, [FLOW + BUDGETED] = true, [DEPENDENTS] = true,
+  [DEPENDENTS + BUDGETED] = true,
 }
 -- A longer body lives in a key of its own: written once, read once, deleted with the job.
 M.SPILL = 512
@@ -126,15 +128,15 @@ function M.native.grant(bytes, score, now, worker, ends, length)
     body, created
 end
 
--- The completion of most jobs, likewise: returns the new record, the queue's name and
--- the time of the pop; nil if the job uses a feature or is not held under `token`.
+-- The completion of most jobs, likewise: returns the new record, the queue's name,
+-- the time of the pop, and the flags; nil if the job uses a feature or is not held under `token`.
 function M.native.complete(bytes, worker, token, now)
   if byte(bytes) ~= RUNNING then return nil end
   local _, flags, priority, attempts, retries, _, losses, created, queue, klass, start = unpack_bytes(SHORT_HEAD, bytes)
   local popped, _, holder, body = unpack_bytes(SHORT_TAIL, bytes, start)
   if popped ~= token or holder ~= worker or not PLAIN[flags] then return nil end
   return pack(SHORT_WHOLE, COMPLETE, flags, priority, attempts, retries, retries, losses, created, #queue, queue,
-    #klass, klass, popped, now, #worker, worker, sub(bytes, body)), queue, popped
+    #klass, klass, popped, now, #worker, worker, sub(bytes, body)), queue, popped, flags
 end
 
 return M

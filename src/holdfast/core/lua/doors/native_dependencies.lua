@@ -12,6 +12,7 @@ local flow_verbs = require("verbs.flow")
 
 local MOST = bounds.BATCH
 local MOST_OF_FLOW = 4096 -- what the jobs of one may weigh together
+local MOST_STATES = 4096 -- that one call looks at
 local MODES = { add = true, remove = true, all = true }
 local ADDS, DRAINS, READS = {}, { "allow-oom" }, { "no-writes" }
 
@@ -56,13 +57,38 @@ return {
     requests.row(function(ctx, args)
       local flow, label = checks.name(args, 3, "flow"), checks.name(args, 4, "label")
       local jobs = put_options.placed(args, 5, 0, MOST_OF_FLOW, true)
-      if #jobs < 1 or #jobs > MOST then checks.bad("a flow has 1 to " .. MOST .. " jobs") end
+      if #jobs < 1 or #jobs > MOST then checks.bad("a flow is put with 1 to " .. MOST .. " jobs") end
+      for i = 2, #jobs do
+        if jobs[i].opts.group then checks.bad("only the first job of a flow stands for a large group") end
+      end
       return flow_verbs.put(ctx, flow, label, jobs)
     end) },
+  { "flow_add", ADDS, "line number flow start repeat " ..
+    "(queue priority retries delay jid klass data options (option value)...)...",
+    requests.row(function(ctx, args)
+      local flow, start = checks.name(args, 3, "flow"), checks.number(args, 4, "start", 0, bounds.CENTURY)
+      local is_repeat = checks.number(args, 5, "repeat", 0, 1) == 1
+      local jobs = put_options.placed(args, 6, 0, MOST_OF_FLOW, true)
+      if #jobs < 1 or #jobs > MOST then checks.bad("1 to " .. MOST .. " jobs a call are added to a flow") end
+      for i = 1, #jobs do
+        if jobs[i].opts.group then checks.bad("only the first job of a flow stands for a large group") end
+      end
+      return flow_verbs.add(ctx, flow, start, is_repeat, jobs)
+    end) },
+  { "flow_close", DRAINS, "line number flow", requests.row(function(ctx, args)
+    return flow_verbs.close(ctx, checks.name(args, 3, "flow"))
+  end) },
+  { "flow_results", READS, "flow start count", function(ctx, args)
+    local flow, start = checks.name(args, 1, "flow"), checks.number(args, 2, "start", 0, bounds.CENTURY)
+    return flow_verbs.results(ctx, flow, start, checks.number(args, 3, "count", 1, MOST))
+  end },
   { "flow_get", READS, "flow...", function(ctx, args)
     return flow_verbs.get(ctx, args, 1, checks.names(args, 1, "flow"))
   end },
-  { "flow_states", READS, "flow", function(ctx, args) return flow_verbs.states(ctx, checks.name(args, 1, "flow")) end },
+  { "flow_states", READS, "flow start count", function(ctx, args)
+    local flow, start = checks.name(args, 1, "flow"), checks.number(args, 2, "start", 0, bounds.CENTURY)
+    return flow_verbs.states(ctx, flow, start, checks.number(args, 3, "count", 1, MOST_STATES))
+  end },
   { "flow_steps", READS, "flow", function(ctx, args) return flow_verbs.steps(ctx, checks.name(args, 1, "flow")) end },
   { "flow_list", READS, "cursor count", function(ctx, args)
     local score, member = cursor(args, 1)

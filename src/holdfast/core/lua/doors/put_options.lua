@@ -29,6 +29,7 @@ local DECLARED = { module = 200, version = 100, by = 200 }
 local whole = { ["1"] = 1, ["2"] = 2, ["3"] = 3 }
 local HOLDS = { ["end"] = true, start = true }
 local POLICIES = { wait = true, run = true, fail = true }
+local GATHERS = { list = true, pages = true }
 local MOST_EDGES = bounds.BATCH
 local CONFLICTS = { "keep", "raise", "replace", "cancel" }
 
@@ -103,6 +104,16 @@ local function edge(opts, given, i, size)
   opts.edges[#opts.edges + 1] = { policy = policy, from = from, length = length, parent = parent }
 end
 
+-- "policy gather stride": a job that stands for a large group; see `members`.
+local function group(given)
+  local policy, gather, stride = match(given, "^(%a+) (%a+) (%d+)$")
+  stride = tonumber(stride)
+  if POLICIES[policy] and GATHERS[gather] and stride >= 1 and stride <= MOST_EDGES then
+    return { policy = policy, gather = gather, stride = stride }
+  end
+  checks.bad("a group is wait, run or fail, then list or pages, and how many jobs a member is")
+end
+
 -- The options in args[first … first + 2 * count - 1], (option, value) pairs.
 local function read(args, first, count, in_flow)
   local opts, seen = {}, nil
@@ -130,6 +141,8 @@ local function read(args, first, count, in_flow)
       opts.trace = trace(args[i + 1])
     elseif option == "edge" and in_flow then
       edge(opts, args, i + 1, #args[first - 2])
+    elseif option == "group" and in_flow then
+      opts.group = group(args[i + 1])
     elseif option == "needs" then
       opts.needs = checks.number(args, i + 1, option, 1, bounds.LEVELS)
     elseif LEAST[option] then

@@ -1,5 +1,7 @@
 -- complete: the holder of some leases reports that their work is done.
 local keys = require("base.keys")
+local record = require("base.record")
+local members = require("nouns.flow.members")
 local ending = require("nouns.job.ending")
 local history = require("nouns.job.history")
 local touched_jobs = require("nouns.job.touched_jobs")
@@ -21,12 +23,28 @@ function M.refusal(ctx, jid, r, worker, token)
   return lease.refusal(jid, r)
 end
 
+local NONE = {}
+local COUNTED = record.FLAG.FLOW -- higher than any other flag of a plain job
+
+local counting = nil -- groups of flows whose members this call completes, by flow: looked at once all is written
+
+-- A job that is complete is counted in its flow.
+local function count_in_flow(ctx, jid, returned)
+  local flow = members.flow_of(jid)
+  local group = counting and counting[flow] or members.read(ctx, flow)
+  if not group then return end -- forgotten
+  members.completed(ctx, group, jid, returned)
+  counting = counting or {}
+  counting[flow] = group
+end
+
 -- One job of the batch, in memory where that is enough. Returns its new record,
 -- queue name, time of the pop and whether it has keys of its own, or nil and a code.
 local function settle(ctx, worker, jid, token, data, bytes, returned)
   touched_jobs.note(jid)
   if bytes and data == "" then
-    local new, name, popped = ctx.record.complete(bytes, worker, token, ctx.now)
+    local new, name, popped, flags = ctx.record.complete(bytes, worker, token, ctx.now)
+    if new and flags and flags >= COUNTED then count_in_flow(ctx, jid, returned) end
     if new then return new, name, popped, false end
   end
   local r = bytes and ctx.record.read(bytes)
@@ -98,8 +116,13 @@ end
 -- (jid, code) of the lost ones and of those that were complete before to `lost`,
 -- an empty list; the others are complete afterwards.
 function M.run(ctx, worker, args, first, last, lost)
-  if last - first + 1 == WIDTH then return complete_one(ctx, worker, args, first, lost) end
-  if last > first then return complete_many(ctx, worker, args, first, last, lost) end
+  counting = nil
+  if last - first + 1 == WIDTH then
+    complete_one(ctx, worker, args, first, lost)
+  elseif last > first then
+    complete_many(ctx, worker, args, first, last, lost)
+  end
+  for _, group in pairs(counting or NONE) do ending.settle_group(ctx, group) end
 end
 
 M.WIDTH = WIDTH

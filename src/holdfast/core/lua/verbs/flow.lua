@@ -6,6 +6,8 @@ local refuse = require("base.refuse")
 local batch = require("base.batch")
 local dependency = require("nouns.dependency.dependency")
 local flows = require("nouns.flow.flow")
+local members = require("nouns.flow.members")
+local ending = require("nouns.job.ending")
 local job = require("nouns.job.job")
 local queue_bounds = require("nouns.queue.queue_bounds")
 local queues = require("nouns.queue.queue")
@@ -35,12 +37,15 @@ local function refusal(ctx, jid, edge)
   end
 end
 
--- Refuses a flow that could not be put whole; and notes which jobs are parents, and which edges lead to jobs of it.
-local function check(ctx, flow, jobs)
+-- Refuses jobs that could not be put whole, the first of which has the number `start`; and notes which are parents, and
+-- which edges lead to others of them.
+local function check(ctx, flow, jobs, start)
   local own, counts, names = {}, {}, {}
   for i = 1, #jobs do
     local one = jobs[i]
-    if one.jid ~= flows.jid(flow, i - 1) then refuse.call("BAD_ARGUMENT", "jids of a flow are its id and a number") end
+    if one.jid ~= flows.jid(flow, start + i - 1) then
+      refuse.call("BAD_ARGUMENT", "jids of a flow are its id and a number")
+    end
     if one.opts.unique_key then refuse.call("BAD_ARGUMENT", "a job of a flow has no unique key") end
     for _, edge in ipairs(one.opts.edges or {}) do
       local parent = own[edge.parent]
@@ -58,15 +63,16 @@ end
 
 local function put_alone(ctx, one)
   one.target.queue, one.target.is_put = keys.of_queue(ctx, one.target.name), true
+  one.target.counts = one.is_counted
   local refused = put_one.run(ctx, one.target, "new", one.jid, one.klass, one.data, one.opts)
   if refused then error(refused) end
 end
 
 local PLACED = { "name", "priority", "retries", "delay", "losses" }
 
--- Whether a job waits for one that is not of the flow, or has data that its record does not hold.
+-- Whether a job waits for one that is not of the flow, or for members, or has data that its record does not hold.
 local function is_alone(one)
-  if #one.data > SPILL then return true end
+  if #one.data > SPILL or one.opts.group then return true end
   for _, edge in ipairs(one.opts.edges or {}) do
     if not edge.is_own then return true end
   end
@@ -100,6 +106,19 @@ local function put_together(ctx, target, jobs, first, last)
   return done
 end
 
+local function put_all(ctx, jobs)
+  local i = 1
+  while i <= #jobs do
+    local last = last_alike(jobs, i)
+    local target = jobs[i].target
+    target.queue, target.is_put = keys.of_queue(ctx, target.name), true
+    if not put_together(ctx, target, jobs, i, last) then
+      for n = i, last do put_alone(ctx, jobs[n]) end
+    end
+    i = last + 1
+  end
+end
+
 -- What the jobs are and wait for, as `flows.steps` has it: parents in a row that are of the flow, as a range of their
 -- numbers.
 local function steps_of(jobs)
@@ -126,36 +145,84 @@ function M.put(ctx, flow, label, jobs)
   local total = flows.read(ctx, flow)
   if total == #jobs then return 0 end
   if total then refuse.call("JOB_EXISTS", ("%s is a flow of %d jobs"):format(flow, total)) end
-  check(ctx, flow, jobs)
+  check(ctx, flow, jobs, 0)
   root.require_level(ctx, LEVEL)
-  local i = 1
-  while i <= #jobs do
-    local last = last_alike(jobs, i)
-    local target = jobs[i].target
-    target.queue, target.is_put = keys.of_queue(ctx, target.name), true
-    if not put_together(ctx, target, jobs, i, last) then
-      for n = i, last do put_alone(ctx, jobs[n]) end
-    end
-    i = last + 1
-  end
+  put_all(ctx, jobs)
   flows.write(ctx, flow, #jobs, label, steps_of(jobs))
+  if jobs[1].opts.group then members.write(ctx, flow, jobs[1].opts.group) end
   return 1
 end
 
--- What is known of some flows: total, created and label of each, an empty list of one that is not there.
+-- The jobs that are to be added from the number `start` on, without those that were added before; if `is_repeat`, there
+-- may be such.
+local function new_ones(group, start, jobs, is_repeat)
+  local done = group.first + group.members * group.stride - start
+  if done < 0 or done > 0 and not is_repeat then
+    refuse.call("WRONG_STATE", format("the next job of flow %s has the number %d", group.flow, start + done))
+  end
+  if done == 0 then return jobs end
+  local new = {}
+  for i = done + 1, #jobs do new[#new + 1] = jobs[i] end
+  return new
+end
+
+-- More members of a large group, as `jobs` of `M.put`, which have the numbers from `start` on. If `is_repeat`, those
+-- that were added before stay as they are. Returns how many are new.
+function M.add(ctx, flow, start, is_repeat, jobs)
+  local group = members.read(ctx, flow)
+  if not group then refuse.call("JOB_NOT_FOUND", "flow " .. flow .. " has no large group") end
+  if #jobs % group.stride ~= 0 or (start - group.first) % group.stride ~= 0 then
+    refuse.call("BAD_ARGUMENT", format("each member of flow %s is %d jobs", flow, group.stride))
+  end
+  local new = new_ones(group, start, jobs, is_repeat)
+  if #new == 0 then return 0 end
+  if not group.is_open then refuse.call("FLOW_CLOSED", flow) end
+  check(ctx, flow, new, start + #jobs - #new)
+  for i = group.stride, #new, group.stride do new[i].is_counted = true end
+  members.add(ctx, flow, #new / group.stride)
+  put_all(ctx, new)
+  return #new
+end
+
+-- A large group gets no more members. Returns 1, or 0 if it was closed before.
+function M.close(ctx, flow)
+  local group = members.read(ctx, flow)
+  if not group then refuse.call("JOB_NOT_FOUND", "flow " .. flow .. " has no large group") end
+  if not group.is_open then return 0 end
+  members.close(ctx, flow)
+  group.is_open = false
+  ending.settle_group(ctx, group)
+  return 1
+end
+
+-- What is known of some flows: total, created and label of each, an empty list of one that is not there. Of one with a
+-- large group also how many members that has, of how many jobs each, how many of them are complete, failed, and were
+-- cancelled, and whether it is open.
 function M.get(ctx, args, first, last)
   local rows = {}
-  for i = first, last do rows[#rows + 1] = { flows.read(ctx, args[i]) } end
+  for i = first, last do
+    local row, group = { flows.read(ctx, args[i]) }, members.read(ctx, args[i])
+    rows[#rows + 1] = row
+    if group then
+      local about = {
+        group.members, group.stride, group.done, group.failed, group.cancelled, group.is_open and 1 or 0,
+      }
+      for k = 1, #about do row[#row + 1] = about[k] end
+    end
+  end
   return rows
 end
 
--- The state of each job of a flow, as its number in the record, 0 for one that is not kept any more.
-function M.states(ctx, flow)
+-- The states of up to `count` jobs of a flow from the number `start` on, as their numbers in the record, 0 for one that
+-- is not kept any more.
+function M.states(ctx, flow, start, count)
   local total, states = flows.read(ctx, flow), {}
   if not total then refuse.call("JOB_NOT_FOUND", flow) end
-  for first = 0, total - 1, PIECE do
+  local group = members.read(ctx, flow)
+  local over = min(start + count, total + (group and group.members * group.stride or 0))
+  for first = start, over - 1, PIECE do
     local names = {}
-    for number = first, min(first + PIECE, total) - 1 do
+    for number = first, min(first + PIECE, over) - 1 do
       names[#names + 1] = ctx.keys.job .. flows.jid(flow, number)
     end
     for _, bytes in ipairs(call("MGET", unpack_(names))) do
@@ -183,11 +250,27 @@ function M.list(ctx, score, member, count)
   return reply
 end
 
--- Flows are not listed any more. Returns 1 for each that was.
+-- Flows are not listed any more. Returns 1 for each that was, 0 also for one whose members have not all ended.
 function M.forget(ctx, args, first, last)
   local reply = {}
-  for i = first, last do reply[#reply + 1] = flows.forget(ctx, args[i]) end
+  for i = first, last do
+    reply[#reply + 1] = flows.is_awaited(ctx, args[i]) and 0 or flows.forget(ctx, args[i])
+  end
   return reply
+end
+
+-- What members of a large group ended with, from the one at `start` on, the first is 0: false where there is nothing.
+function M.results(ctx, flow, start, count)
+  local group = members.read(ctx, flow)
+  if not group then refuse.call("JOB_NOT_FOUND", "flow " .. flow .. " has no large group") end
+  local list, size = members.results(ctx, group, start, count), 0
+  for i = 1, #list do
+    size = size + (list[i] and #list[i] or 0)
+    if size > ctx.bounds.reply and i > 1 then
+      for k = #list, i, -1 do list[k] = nil end
+    end
+  end
+  return list
 end
 
 return M

@@ -57,6 +57,7 @@ local function outline(ctx, target, one, plan)
     queue = target.queue.name, token = 0, worker = "", fields = {}, ids = false,
   }
   if target.losses then r.flags = r.flags + FLAG.BUDGETED end
+  if one.is_counted then r.flags = r.flags + FLAG.FLOW end
   if opts or target.losses then options.set(ctx, jid, r, opts or NOTHING, target.losses) end
   if not opts then return r end
   if opts.throttles then r.ids = ctx.throttles.assign(ctx, target.queue, jid, r, opts.throttles) end

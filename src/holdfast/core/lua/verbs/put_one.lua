@@ -66,7 +66,7 @@ end
 -- Gives the job its options. `opts` (nil: none) has tags (nil: none if this is a put; the present
 -- ones, added again, if `target.alone`), throttles (nil: none), depends (nil or empty: unchanged), and
 -- what `options` keeps; `edges` (nil: none) are parents with policies: see `dependency`; `is_parent`: jobs that come
--- with it wait for it.
+-- with it wait for it; `group`: it stands for a large group.
 local function apply_options(ctx, target, jid, r, opts)
   if opts then r.fields = {} end
   if ctx.throttles.assign then ctx.throttles.assign(ctx, target.queue, jid, r, opts and opts.throttles) end
@@ -82,6 +82,7 @@ local function apply_options(ctx, target, jid, r, opts)
   extra.flush(ctx, jid, r)
   if opts.depends and opts.depends[1] then links.replace(ctx, jid, r, opts.depends) end
   if opts.edges then wait_by_edges(ctx, jid, r, opts.edges) end
+  if opts.group then r.flags = record.with(r.flags, record.FLAG.DEPENDING) end
 end
 
 -- A job that is new, or begins a new life, goes where it belongs. Writes the record.
@@ -107,6 +108,7 @@ local function put_fresh(ctx, target, jid, klass, body, opts)
     since = 0, place = false,
   }
   if target.losses then r.flags = r.flags + BUDGETED end
+  if target.counts then r.flags = r.flags + record.FLAG.FLOW end
   ctx.record.begin(r, ctx.now)
   job.set_body(ctx, jid, r, body)
   apply_options(ctx, target, jid, r, opts)

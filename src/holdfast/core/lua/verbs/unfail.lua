@@ -5,6 +5,7 @@ local refuse = require("base.refuse")
 local dependency = require("nouns.dependency.dependency")
 local dependents = require("nouns.dependency.dependents")
 local failure = require("nouns.failure.failure")
+local members = require("nouns.flow.members")
 local event = require("nouns.event.event")
 local extra = require("nouns.job.extra")
 local history = require("nouns.job.history")
@@ -64,8 +65,11 @@ function M.may_revive(ctx, jid, r, others)
   local holder = ctx.keys.unique and unique.taken_from(ctx, jid, r, others)
   if holder then return nil, refuse.job("NOT_UNIQUE", holder) end
   if not dependency.is_open(r) then return r end
-  local found, problem = dependents.look_again(ctx, jid, r)
-  return found, problem and refuse.job("WRONG_STATE", format("%s waits: %s", jid, problem))
+  local group = r.klass == members.KLASS and members.read(ctx, members.flow_of(jid) or "")
+  local found, problem = r, group and members.problem(group)
+  if not group then found, problem = dependents.look_again(ctx, jid, r) end
+  if problem then return nil, refuse.job("WRONG_STATE", format("%s waits: %s", jid, problem)) end
+  return found
 end
 
 -- Moves the oldest `count` jobs of a group behind the first `skipped`, as far as they are failed; the others leave it,

@@ -14,7 +14,7 @@ local KEPT = "=" -- what the field of a text begins with
 
 -- How the end of a parent looks to a job that runs whatever became of it: `ended` has result (nil: none), group and
 -- message (nil: it did not fail).
-local function outcome(ended)
+function M.outcome(ended)
   if ended.group then
     return format('{"ok":false,"result":null,"failure":{"group":%s,"message":%s}}', encode(ended.group),
       encode(ended.message))
@@ -39,7 +39,7 @@ end
 -- Keeps what a parent ended with for a place of a job. Returns why not, or nil.
 function M.keep(ctx, jid, edge, ended)
   if edge.from < 0 then return nil end
-  local text = edge.policy == "run" and outcome(ended) or ended.result
+  local text = edge.policy == "run" and M.outcome(ended) or ended.result
   if not text or text == "" then return "it has no result" end
   call("HSET", ctx.keys.extra .. jid, KEPT .. edge.from, edge.length .. " " .. text)
 end

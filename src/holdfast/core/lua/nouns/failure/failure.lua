@@ -8,6 +8,7 @@ local record = require("base.record")
 local root = require("base.root")
 local text = require("base.text")
 local event = require("nouns.event.event")
+local members = require("nouns.flow.members")
 local history = require("nouns.job.history")
 local state = require("nouns.job.state")
 local stats = require("nouns.queue.stats")
@@ -78,6 +79,7 @@ end
 -- A failed job leaves its group: it was put again or cancelled.
 function M.remove(ctx, jid, r)
   local queue = keys.of_queue(ctx, r.queue)
+  if record.has(r.flags, record.FLAG.FLOW) then members.revived(ctx, jid) end
   local noted = M.read(ctx, jid, r)
   if not noted then return end
   M.leave(ctx, noted[GROUP], jid)
@@ -97,14 +99,15 @@ function M.remove_many(ctx, jids, records, packed)
   local groups, queues, days = {}, {}, {}
   for i = 1, #jids do
     local queue, noted = keys.of_queue(ctx, records[i].queue), packed[i] and mp_unpack(packed[i])
+    if record.has(records[i].flags, record.FLAG.FLOW) then members.revived(ctx, jids[i]) end
     if noted then
       gather(groups, noted[GROUP], jids[i])
       gather(queues, queue, jids[i])
       gather(days, queue.stats .. floor(noted[WHEN] / root.DAY), { queue, noted[WHEN] })
     end
   end
-  for group, members in pairs(groups) do M.leave(ctx, group, unpack_(members)) end
-  for queue, members in pairs(queues) do call("ZREM", queue.failed, unpack_(members)) end
+  for group, left in pairs(groups) do M.leave(ctx, group, unpack_(left)) end
+  for queue, left in pairs(queues) do call("ZREM", queue.failed, unpack_(left)) end
   for _, entries in pairs(days) do stats.uncount(entries[1][1], entries[1][2], "failed", #entries) end
   event.changed(ctx, "failed")
 end

@@ -3,6 +3,7 @@
 -- The hash `J:<flow>` has how many they are (`total`), when they came (`created`), a name for people (`label`), and
 -- what each of them is and waits for (`steps`); the sorted set `J` has all flows by when they came. Their jids are
 -- `<flow>-<number>`, from 0 on, so a list of them is not kept. What a flow is doing is read off its jobs.
+local members = require("nouns.flow.members")
 local M = {}
 
 local MOST, LONGEST = 10000, 7 * 86400000 -- flows that are kept, and for how long (ms)
@@ -33,15 +34,29 @@ end
 -- It is not listed any more; its jobs stay as they are.
 function M.forget(ctx, flow)
   call("ZREM", ctx.keys.flows, flow)
+  members.forget(ctx, flow)
   return call("UNLINK", ctx.keys.flow .. flow)
 end
+
+-- Whether it has members that have not ended, or the job of its group has not.
+function M.is_awaited(ctx, flow)
+  local group = members.read(ctx, flow)
+  if not group or group.has_ended then return false end
+  local ended = group.done + group.failed + group.cancelled
+  return ended < group.members or call("EXISTS", ctx.keys.job .. M.jid(flow, 0)) == 1
+end
+
+function M.newest(ctx, count) return call("ZRANGE", ctx.keys.flows, -count, -1) end
 
 -- Forgets some of those that are too old, or too many.
 function M.sweep(ctx)
   local extra = call("ZCARD", ctx.keys.flows) - MOST
   local old = call("ZRANGE", ctx.keys.flows, "-inf", ctx.now - LONGEST, "BYSCORE", "LIMIT", 0, SWEPT)
   if extra > #old then old = call("ZRANGE", ctx.keys.flows, 0, min(extra, SWEPT) - 1) end
-  for _, flow in ipairs(old) do M.forget(ctx, flow) end
+  for _, flow in ipairs(old) do
+    -- One that is awaited stays, among the newest ones, so that it is not looked at each time.
+    if M.is_awaited(ctx, flow) then call("ZADD", ctx.keys.flows, ctx.now, flow) else M.forget(ctx, flow) end
+  end
 end
 
 return M

@@ -9,14 +9,18 @@
 -- slots of throttles (`lease.release`), and jobs that depend on it keep waiting.
 local keys = require("base.keys")
 local record = require("base.record")
+local root = require("base.root")
 local dependency = require("nouns.dependency.dependency")
 local dependents = require("nouns.dependency.dependents")
 local handover = require("nouns.dependency.handover")
 local event = require("nouns.event.event")
 local failure = require("nouns.failure.failure")
+local flows = require("nouns.flow.flow")
+local members = require("nouns.flow.members")
 local history = require("nouns.job.history")
 local job = require("nouns.job.job")
 local lease = require("nouns.lease.lease")
+local results = require("nouns.job.result")
 local retention = require("nouns.job.retention")
 local state = require("nouns.job.state")
 local stats = require("nouns.queue.stats")
@@ -27,10 +31,24 @@ local M = {}
 local FLAG = record.FLAG
 local has = record.has
 
+-- A member of a large group has ended: see `announce`.
+local function count(ctx, jid, r, ended)
+  local group = members.read(ctx, members.flow_of(jid))
+  if not group then return end -- forgotten
+  if r.state == state.COMPLETE then
+    members.completed(ctx, group, jid, ended.result)
+    return M.settle_group(ctx, group)
+  end
+  local enter = ended.is_cancelled and members.cancelled or members.failed
+  enter(ctx, group, jid, handover.outcome(ended))
+  M.settle_group(ctx, group, jid, ended)
+end
+
 -- What follows from every end. Write the record afterwards. `r.state` is the state in which the job ended, of a
 -- cancelled one that in which it was. `ended` is what the end was: the result of a job that is complete (nil: none), or
--- the group and the message of any other.
+-- the group and the message of any other, and whether it was cancelled.
 local function announce(ctx, jid, r, ended)
+  if has(r.flags, FLAG.FLOW) then count(ctx, jid, r, ended) end
   if has(r.flags, FLAG.AWAITED) then
     r.flags = r.flags - FLAG.AWAITED
     ctx.events.ended(ctx, jid)
@@ -55,6 +73,39 @@ function M.fail_for_parent(ctx, jid, message)
   failure.add(ctx, queue, jid, r, history.FAILED, group, message, "")
   announce(ctx, jid, r, { group = group, message = message })
   job.write(ctx, jid, r)
+end
+
+-- All members of a large group have ended as the job of it wants: it is complete.
+local function complete_group(ctx, jid, group)
+  local r = job.read(ctx, jid)
+  if not r or r.klass ~= members.KLASS or r.state ~= state.DEPENDS and r.state ~= state.FAILED then return end
+  local all, problem = members.gathered(ctx, group)
+  if problem then return M.fail_for_parent(ctx, jid, problem) end
+  local queue = keys.of_queue(ctx, r.queue)
+  if r.state == state.DEPENDS then
+    call("ZREM", queue.depends, jid)
+  else
+    failure.remove(ctx, jid, r)
+    failure.clear(ctx, jid, r)
+  end
+  state.move(r, state.COMPLETE)
+  r.attempts, r.token, r.popped, r.ended, r.worker = 1, ctx.now, ctx.now, ctx.now, ""
+  r.flags = record.without(r.flags, FLAG.DEPENDING)
+  results.keep(ctx, jid, all, root.settings(ctx).result_keep)
+  announce(ctx, jid, r, { result = all })
+  retention.trim(ctx, ctx.completed.add(ctx, jid, true), 1, nil)
+  members.finish(ctx, group)
+  job.write(ctx, jid, r)
+end
+
+-- A member has ended, or the group was closed: the job of the group ends, if that decides it. `ended` is how `jid`
+-- ended, if it is not complete.
+function M.settle_group(ctx, group, jid, ended)
+  local own = flows.jid(group.flow, 0)
+  if members.are_over(group) then return complete_group(ctx, own, group) end
+  if not ended or group.policy == dependency.RUN then return end
+  local is_decided = ended.is_cancelled or group.policy == dependency.FAIL
+  if is_decided then M.fail_for_parent(ctx, own, handover.reason(jid, ended)) end
 end
 
 -- Jobs of earlier calls are released; those that have to fail instead, fail.
@@ -147,7 +198,9 @@ function M.cancel(ctx, jid, r, spared, who)
   lease.evict(ctx, jid, r)
   if not running then ctx.throttles.release(ctx, queue, jid, r) end
   if ctx.events.tracked then ctx.events.tracked(ctx, "canceled", jid, r) end
-  announce(ctx, jid, r, { group = "cancelled", message = who ~= "" and "by " .. who or "by a program" })
+  announce(ctx, jid, r, {
+    group = "cancelled", message = who ~= "" and "by " .. who or "by a program", is_cancelled = true,
+  })
   tag.forget(ctx, jid, r)
   dependency.leave(ctx, jid, r, spared)
   job.delete(ctx, jid, r)

@@ -8,14 +8,14 @@ M.NAME = layout.STATES
 
 -- The states that may follow each, one letter for each of the eight. Put and move may
 -- take a job from anywhere, so 1, 5, 6 and 7 are open to every state; the rest is the life
--- of a lease.
+-- of a lease. The job of a large group is complete without one.
 local LAWFUL =
   "12-4567-" .. -- waiting
   "12345678" .. -- running
   "1---567-" .. -- complete
-  "1---567-" .. -- failed
+  "1-3-567-" .. -- failed
   "1---567-" .. -- scheduled
-  "1--4567-" .. -- depends
+  "1-34567-" .. -- depends
   "12-4567-" .. -- throttled
   "12--567-" -- stalled
 local NEVER = 45 -- "-"

@@ -50,6 +50,7 @@ function M.evict(ctx, jid, r)
     failure.remove(ctx, jid, r)
   elseif r.state == state.COMPLETE then
     ctx.completed.remove(ctx, jid)
+    r.flags = record.without(r.flags, record.FLAG.FLOW) -- its end counted: another one does not
   else
     job.remove(ctx, jid, r)
   end

@@ -7,6 +7,7 @@ local keys = require("base.keys")
 local root = require("base.root")
 local dependency = require("nouns.dependency.dependency")
 local failure = require("nouns.failure.failure")
+local members = require("nouns.flow.members")
 local touched_jobs = require("nouns.job.touched_jobs")
 local job = require("nouns.job.job")
 local queues = require("nouns.queue.queue")
@@ -46,6 +47,7 @@ end
 -- The last parent may have ended in this call.
 local function depends(ctx, queue, jid, r)
   call("ZADD", queue.depends, "NX", ctx.now, jid)
+  if r.klass == members.KLASS then return end
   if #dependency.named(ctx, jid) > 0 then return end
   dependency.settle(ctx, jid, r)
   state.move(r, state.WAITING)

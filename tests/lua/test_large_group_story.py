@@ -1,0 +1,221 @@
+"""flow: a large group, whose members are counted by the job that stands for it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.commands.admin import SettingSet
+from native_door import Door, StoreMessage
+
+pytestmark = pytest.mark.each
+
+DATA = '{"args":[null],"kwargs":{}}'
+PLACE = f"{DATA.index('null')} 4"
+
+
+def job(jid: str, *options: str, queue: str = "q", data: str = "{}") -> list[Any]:
+    return [queue, 0, 0, 0, jid, "k", data, len(options) // 2, *options]
+
+
+def put(door: Door, policy: str = "fail", gather: str = "list", stride: int = 1, flow: str = "f") -> None:
+    """A flow of the job that stands for a large group, and one that follows it and takes what it ends with."""
+    stands = job(f"{flow}-0", "group", f"{policy} {gather} {stride}")
+    stands[5] = "holdfast.group"
+    follows = job(f"{flow}-1", "edge", f"fail {PLACE} {flow}-0", data=DATA)
+    assert door("flow_put", "", 0, flow, "label", *stands, *follows) == 1
+
+
+def add(door: Door, *numbers: int, flow: str = "f", again: bool = True) -> int:
+    words = [word for n in numbers for word in job(f"{flow}-{n}")]
+    return door("flow_add", "", 0, flow, numbers[0], int(again), *words)
+
+
+def close(door: Door, flow: str = "f") -> int:
+    return door("flow_close", "", 0, flow)
+
+
+def end_all(door: Door, **results: str) -> None:
+    """Every ready job ends: `f_3="7"` is the result of f-3, `f_4="!"` fails it; the others end with their number."""
+    for one in door.pop("w", "q", n=500):
+        result = results.get(one.jid.replace("-", "_"), one.jid.rpartition("-")[2])
+        if result == "!":
+            door("fail", "w", "Broken", "it broke", one.jid, one.token, "")
+        else:
+            door("complete", "w", one.jid, one.token, "", 0, result)
+
+
+def argument(door: Door, jid: str = "f-1") -> Any:
+    facts = door.job(jid)
+    assert facts is not None
+    return json.loads(facts.data)["args"][0]
+
+
+def act(door: Door, action: str, jid: str) -> Any:
+    return door("act", "", 0, action, "", "", "", "", 0, "", 0, 0, jid, "")
+
+
+def members(door: Door, flow: str = "f") -> list[int]:
+    """Members, jobs of each, complete, failed, cancelled, open."""
+    [row] = door("flow_get", flow)
+    return row[3:]
+
+
+def test_what_follows_a_large_group_starts_once_it_is_closed_and_all_of_it_has_ended(door: Door):
+    put(door)
+    assert add(door, 2, 3, 4) == 3
+    end_all(door)
+    assert door.state("f-0") == "depends"
+    assert members(door) == [3, 1, 3, 0, 0, 1]
+    assert add(door, 5) == 1
+    close(door)
+    assert [door.state("f-0"), door.state("f-1")] == ["depends", "depends"]
+    end_all(door)
+    assert [door.state("f-0"), door.state("f-1")] == ["complete", "waiting"]
+    assert argument(door) == [2, 3, 4, 5]
+
+
+def test_members_that_end_in_one_call_are_counted_together(door: Door):
+    put(door)
+    add(door, *range(2, 102))
+    close(door)
+    found = door.pop("w", "q", n=100)
+    words = [word for one in found for word in (one.jid, one.token, "", 0, one.jid[2:])]
+    assert door("complete", "w", *words) == [100]
+    assert argument(door) == list(range(2, 102))
+
+
+def test_a_group_without_members_ends_when_it_is_closed(door: Door):
+    put(door)
+    assert close(door) == 1
+    assert close(door) == 0
+    assert [door.state("f-1"), argument(door)] == ["waiting", []]
+
+
+def test_the_first_failure_fails_what_follows_and_a_retry_brings_it_back(door: Door):
+    put(door)
+    add(door, 2, 3)
+    close(door)
+    end_all(door, f_2="!")
+    assert [door.state("f-0"), door.state("f-1")] == ["failed", "failed"]
+    assert members(door) == [2, 1, 1, 1, 0, 0]
+    act(door, "retry", "f-2")
+    assert members(door) == [2, 1, 1, 0, 0, 0]
+    end_all(door)
+    assert [door.state("f-0"), door.state("f-1"), argument(door)] == ["complete", "waiting", [2, 3]]
+    assert members(door) == [2, 1, 2, 0, 0, 0]
+
+
+def test_what_runs_in_any_case_gets_how_each_member_ended(door: Door):
+    put(door, "run")
+    add(door, 2, 3, 4)
+    close(door)
+    door("cancel", "", 0, "f-4")
+    end_all(door, f_3="!")
+    assert door.state("f-1") == "waiting"
+    first, second, third = argument(door)
+    assert first == {"ok": True, "result": 2, "failure": None}
+    assert [second["ok"], second["failure"]["group"]] == [False, "Broken"]
+    assert [third["ok"], third["failure"]["group"]] == [False, "cancelled"]
+
+
+def test_a_group_that_waits_for_failed_members_goes_on_when_they_are_complete(door: Door):
+    put(door, "wait")
+    add(door, 2, 3)
+    close(door)
+    end_all(door, f_2="!")
+    assert [door.state("f-0"), door.state("f-1")] == ["depends", "depends"]
+    act(door, "retry", "f-2")
+    end_all(door)
+    assert door.state("f-1") == "waiting"
+
+
+@pytest.mark.parametrize("policy", ["fail", "wait"])
+def test_a_cancelled_member_fails_what_follows_for_good(door: Door, policy: str):
+    put(door, policy)
+    add(door, 2, 3)
+    close(door)
+    door("cancel", "", 0, "f-2")
+    end_all(door)
+    assert [door.state("f-0"), door.state("f-1")] == ["failed", "failed"]
+    assert "1 of the jobs of its group was cancelled" in str(act(door, "retry", "f-0"))
+
+
+def test_members_that_were_added_before_stay_as_they_are(door: Door):
+    put(door)
+    assert [add(door, 2, 3), add(door, 2, 3), add(door, 2, 3, 4, 5), add(door, 3, 4)] == [2, 0, 2, 0]
+    assert members(door)[0] == 4
+    with pytest.raises(StoreMessage, match="the next job of flow f has the number 6"):
+        add(door, 7)
+    with pytest.raises(StoreMessage, match="the next job of flow f has the number 6"):
+        add(door, 5, again=False)
+    close(door)
+    assert add(door, 4, 5) == 0
+    with pytest.raises(StoreMessage, match="HF_FLOW_CLOSED"):
+        add(door, 6)
+
+
+def test_a_completed_member_that_is_put_again_counts_once(door: Door):
+    put(door)
+    add(door, 2, 3)
+    close(door)
+    [one, other] = door.pop("w", "q", n=2)
+    door("complete", "w", one.jid, one.token, "", 0, "1")
+    door.put("q", one.jid, mode="move")
+    end_all(door, f_2="!")
+    assert [members(door), door.state("f-0")] == [[2, 1, 1, 0, 0, 0], "depends"]
+    door("complete", "w", other.jid, other.token, "", 0, "2")
+    assert argument(door) == [1, 2]
+
+
+def test_a_member_of_several_jobs_is_counted_by_its_last_one(door: Door):
+    put(door, stride=2)
+    words = [*job("f-2"), *job("f-3", "edge", f"fail {PLACE} f-2", data=DATA)]
+    words += [*job("f-4"), *job("f-5", "edge", f"fail {PLACE} f-4", data=DATA)]
+    assert door("flow_add", "", 0, "f", 2, 0, *words) == 4
+    close(door)
+    end_all(door)
+    assert [members(door)[:3], door.state("f-0")] == [[2, 2, 0], "depends"]
+    end_all(door)
+    assert argument(door) == [3, 5]
+    with pytest.raises(StoreMessage, match="each member of flow f is 2 jobs"):
+        add(door, 6)
+
+
+def test_where_the_results_are_is_passed_on_if_they_are_read_in_pages(door: Door):
+    put(door, gather="pages")
+    add(door, *range(2, 12))
+    close(door)
+    end_all(door)
+    assert argument(door) == {"flow": "f", "count": 10}
+    assert door("flow_results", "f", 0, 3) == [b"2", b"3", b"4"]
+    assert door("flow_results", "f", 8, 100) == [b"10", b"11"]
+
+
+def test_results_that_are_too_large_for_the_data_of_what_follows_fail_it(door: Door, core: Any):
+    core(SettingSet("max-data", 2000))
+    put(door)
+    add(door, *range(2, 8))
+    close(door)
+    end_all(door, **{f"f_{n}": json.dumps("x" * 500) for n in range(2, 8)})
+    assert [door.state("f-0"), door.state("f-1")] == ["failed", "failed"]
+
+
+def test_a_flow_is_listed_until_its_members_have_ended(door: Door):
+    put(door)
+    add(door, 2)
+    close(door)
+    assert door("flow_forget", "", 0, "f") == [0]
+    end_all(door)
+    assert door("flow_forget", "", 0, "f") == [1]
+    assert door("flow_get", "f") == [[]]
+    assert not [name for name in door.names() if "J:" in name]
+
+
+def test_the_job_of_a_group_is_never_ready(door: Door):
+    put(door)
+    add(door, 2)
+    act(door, "run", "f-0")
+    door.put("other", "f-0", mode="move")
+    assert door.state("f-0") == "depends"
+    assert [one.jid for one in door.pop("w", "q", n=5)] == ["f-2"]
