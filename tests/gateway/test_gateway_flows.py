@@ -146,6 +146,7 @@ def test_a_result_of_none_and_a_job_without_one_differ(over_http: Verbs) -> None
 REFUSED: list[tuple[list[dict[str, Any]], str]] = [
     ([], "jobs: expected `array` of length >= 1"),
     ([{**FETCH, "jid": "x"}], "flow_put: jobs[0] has no field 'jid'"),
+    ([{**FETCH, "group": None}], "flow_put has no field 'group'"),
     ([{**FETCH, "unique_key": "x"}], "flow_put has no field 'unique_key'; it has"),
     ([{**FETCH, "parents": [{"job": 0}]}], "jobs[0].parents[0].job: expected the number of an earlier job"),
     ([{**FETCH, "parents": [{}]}], "jobs[0].parents[0]: give either job, the number of an earlier job, or jid"),

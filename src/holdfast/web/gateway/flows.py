@@ -243,6 +243,7 @@ _PARTS: Final = parts_of(
             ),
             lambda _: (),
         ),
+        "group": constant(None),
     },
 )
 _Job: Final = request_type("FlowJob", fields_of(_PARTS))
