@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_line import holdfast
-from holdfast import Client
+from holdfast import Client, group
 from holdfast.code.put_options import OPTIONS
 from holdfast.commands.jobs import Put
 from holdfast.console.transfer import INFORMATION, JobLine
@@ -180,3 +180,22 @@ def test_an_import_reads_standard_input(client: Client, place: tuple[str, ...]) 
         screen.shows("1 job put, 0 refused")
         assert screen.code() == 0
     assert client.queues["in"].counts["waiting"] == 1
+
+
+def test_jobs_that_wait_in_a_flow_are_not_exported(client: Client, place: tuple[str, ...]) -> None:
+    @client.job(name="transfer.double", queue="q")
+    def double(number: int) -> int:
+        return number
+
+    client.put(double.call(1).then(double), jid="passes")
+    client.put(double.call(2).after(double.call(1)), jid="orders")
+    client.put(group(double.call(number) for number in range(513)), jid="large")
+    client.queues["q"].put("K", jid="waits", depends=["passes-0"])
+    said = holdfast("jobs", "export", "state:depends", *place)
+    assert said.returncode == 1
+    assert [json.loads(line)["jid"] for line in said.stdout.splitlines()] == ["waits"]
+    assert "3 jobs wait for other jobs of a flow and cannot be exported" in said.stderr
+    for jid in ("passes-1", "orders-1", "large-0"):
+        assert jid in said.stderr
+    said = holdfast("jobs", "export", "jid:passes-0", *place)
+    assert (said.returncode, len(said.stdout.splitlines())) == (0, 1)

@@ -139,3 +139,29 @@ def test_names_of_others_steer_no_terminal(run: Any, client: Client):
         shown = run(*words).stdout
         assert "waits" in shown
         assert not steers(shown)
+
+
+def test_a_large_group_is_counted_and_each_of_its_jobs_leads_to_it(
+    run: Any, tree: Any, client: Client, url: str, namespace: str
+):
+    @client.job(name="shop.count", queue="q")
+    def count(page: int) -> int:
+        return page
+
+    @client.job(name="shop.total", queue="q")
+    def total(counts: list[int]) -> int:
+        return sum(counts)
+
+    client.put(group(count.call(number) for number in range(600)).then(total), jid="large")
+    found = tree("large-1")["waits_for"]
+    assert [(one["klass"], one["more"]) for one in found["jobs"]] == [("holdfast.group", 600)]
+    assert "└─ … and 600 more" in run("large-1").stdout
+    found = tree("large-77")
+    assert found["flow"] == "large"
+    assert jids(found["waited_for_by"]) == {"large-0": {"large-1": {}}}
+    why = holdfast("jobs", "why", "large-0", "--url", url, "--namespace", namespace).stdout
+    assert "It stands for the group of flow large, and ends when all jobs of that have ended." in why
+    assert (
+        "It is job 78 of the 602 of flow large."
+        in holdfast("jobs", "why", "large-77", "--url", url, "--namespace", namespace).stdout
+    )

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holdfast import group
 from holdfast.commands.options import MAX_WEIGHT, ExtraOptions, JobWithOptions, PutX
 from holdfast.errors import DependencyRefused, LeaseLost, UsageError, WrongState
 
@@ -157,3 +158,20 @@ def test_what_was_put_in_a_batch_is_cancelled_with_the_rest(client):
         jid = queue.put("K")
         assert client.jobs.cancel(jid) == [True]
     assert client.jobs.get(jid) == []
+
+
+def test_a_job_of_a_flow_does_not_start_without_the_results_that_it_waits_for(client):
+    @client.job(name="depend.double", queue="q")
+    def double(number: int) -> int:
+        return number
+
+    client.put(double.call(1).then(double), jid="passes")
+    client.put(double.call(2).after(double.call(1)), jid="orders")
+    client.put(group(double.call(number) for number in range(513)), jid="large")
+    for jid in ("passes-1", "large-0"):
+        with pytest.raises(DependencyRefused, match=jid):
+            client.jobs[jid].undepend(all=True)
+        assert client.jobs[jid].state == "depends"
+    assert client.jobs["orders-1"].facts.policies == ("fail",)
+    client.jobs["orders-1"].undepend("orders-0")
+    assert client.jobs["orders-1"].state == "waiting"

@@ -41,7 +41,7 @@ from holdfast.console.transfer import INFORMATION, Import, JobLine, job_line
 from holdfast.errors import HoldfastError, JobNotFound, Refused, StoreFull, UsageError
 from holdfast.models import JobFacts
 from holdfast.settings import MAX_BATCH
-from holdfast.text import age, brief_ago, counted, one_line, printable_json
+from holdfast.text import age, brief_ago, counted, listed, one_line, printable_json
 
 # `holdfast jobs list`: find jobs by a filter.
 
@@ -437,7 +437,8 @@ def _code(names: Iterable[str]) -> str:
 
     {_code(name for name in JobLine.__struct_fields__ if name not in INFORMATION)}; and for information
     {_code(INFORMATION)}. Defaults are left out. Times are in seconds, dates since the epoch. Recurring jobs are not
-    exported. Exit code 1 if a job cannot be exported because its data is not JSON.""",
+    exported. Jobs of a flow that are ready or have ended are exported as jobs of their own. Exit code 1 if a job cannot be exported: its data
+    is not JSON, or it waits for other jobs of its flow.""",
 )
 @click.argument("words", metavar="[FILTER]", nargs=-1)
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Maximum number of jobs [default: all].")
@@ -445,15 +446,23 @@ def _code(names: Iterable[str]) -> str:
 def export_jobs(words: Sequence[str], limit: int | None, place: StorePlace) -> int:
     """Print jobs as lines of JSON."""
     with place.console() as console:
-        done, unreadable = _export(console, " ".join(words), limit or sys.maxsize)
+        done, unreadable, in_flow = _export(console, " ".join(words), limit or sys.maxsize)
     for jid in unreadable:
         echo_text(f"holdfast: {jid}: the data is not JSON, so it cannot be exported", err=True)
+    if in_flow:
+        waiting = counted(len(in_flow), "job waits", "jobs wait")
+        echo_wrapped(
+            f"holdfast: {waiting} for other jobs of a flow and cannot be exported, because an import could not pass results to "
+            f"them: {listed(in_flow, _SHOWN)}. Put the flow again, or export them when they are ready.",
+            err=True,
+        )
     echo_text(f"{counted(done, 'job')} exported", err=True)
-    return 1 if unreadable else 0
+    return 1 if unreadable or in_flow else 0
 
 
-def _export(console: Console, text: str, limit: int) -> tuple[int, list[str]]:
-    cursor, done, unreadable, is_shown = "", 0, list[str](), sys.stdout.isatty()
+def _export(console: Console, text: str, limit: int) -> tuple[int, list[str], list[str]]:
+    cursor, done, is_shown = "", 0, sys.stdout.isatty()
+    unreadable, in_flow = list[str](), list[str]()
     with progress("exporting", 0, is_alone=False) as step:
         while True:
             page = console.export(text, after=cursor, limit=min(_PAGE, limit - done))
@@ -463,8 +472,9 @@ def _export(console: Console, text: str, limit: int) -> tuple[int, list[str]]:
             step(page.looked, page.candidates)
             done, cursor = done + len(page.lines), page.cursor
             unreadable += page.unreadable
+            in_flow += page.in_flow
             if not cursor or done >= limit:
-                return done, unreadable
+                return done, unreadable, in_flow
 
 
 @examples("holdfast jobs import failed.jsonl", "zcat jobs.jsonl.gz | holdfast jobs import - --keep-jids")

@@ -14,6 +14,7 @@ from holdfast.client.queue_names import as_argument
 from holdfast.client.serving import SILENT_MS, QueueServer, servers_of
 from holdfast.code.failure import error_line
 from holdfast.commands.failures import PARENT_FAILED
+from holdfast.commands.flows import LARGE_GROUP
 from holdfast.errors import cancelled_text
 from holdfast.text import counted, one_line, short_clock, span, times
 
@@ -248,6 +249,10 @@ def _dependencies(facts: Facts) -> Check | None:
     failed = [parent["jid"] for parent in parents if parent["state"] == "failed"]
     names = ", ".join(parent["jid"] for parent in parents[:3])
     count = facts["open"]
+    if facts["klass"] == LARGE_GROUP and facts.get("flow"):
+        flow = facts["flow"][0]
+        text = f"It stands for the group of flow {one_line(flow)}, and ends when all jobs of that have ended."
+        return Check("dependencies", "blocks", text, {"flow": flow}, _command(facts, "flows show", flow))
     text = f"It waits for {counted(count, 'other job')}: {names}{', …' if count > 3 else ''}."
     gone = [parent["jid"] for parent in parents if parent["state"] == "gone"]
     fix = _command(facts, "jobs why", parents[0]["jid"]) if parents else ""

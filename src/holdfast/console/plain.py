@@ -13,7 +13,7 @@ from holdfast.client.explanation import Explanation
 from holdfast.code.put_options import kept_options
 from holdfast.models import HistoryEntry, JobFacts
 
-_HIDDEN: Final = frozenset(("flags", "options", "planned_ms", "trend_from_ms"))
+_HIDDEN: Final = frozenset(("flags", "options", "planned_ms", "policies", "trend_from_ms"))
 
 
 def plain(value: object, read: Callable[[bytes], Any] | None = None) -> Any:

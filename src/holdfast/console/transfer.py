@@ -12,6 +12,7 @@ from holdfast.code.backoff import backoff_data
 from holdfast.code.put_options import OPTIONS, kept_options
 from holdfast.code.steps import Steps
 from holdfast.commands.admin import Info
+from holdfast.commands.flows import LARGE_GROUP
 from holdfast.commands.jobs import JobGet, Put
 from holdfast.commands.options import PutWithOptions
 from holdfast.console.filters import Filter, parse
@@ -104,10 +105,14 @@ def _seconds(ms: str | int | None) -> float | None:
 
 
 class ExportPage(msgspec.Struct, frozen=True):
-    """Some jobs as lines, the jids of those whose data are not JSON, and how far the search got ("": the end)."""
+    """Some jobs as lines, the jids of those that have none, and how far the search got ("": the end).
+
+    `unreadable`: their data are not JSON. `in_flow`: they wait for other jobs of their flow, whose results an import could not pass.
+    """
 
     lines: tuple[JobLine, ...]
     unreadable: tuple[str, ...]
+    in_flow: tuple[str, ...]
     looked: int
     candidates: int
     cursor: str
@@ -118,17 +123,23 @@ def export(ask: Planner, query: Filter, now_ms: int, limit: int, after: str) -> 
     page = yield from search(ask, query, now_ms, limit, after)
     lines: list[JobLine] = []
     unreadable: list[str] = []
+    in_flow: list[str] = []
     for at in range(0, len(page.jobs), _AT_ONCE):
         found = yield from ask(JobGet([row.jid for row in page.jobs[at : at + _AT_ONCE]]))
         for facts in found:
             if facts is None:
+                continue
+            if facts.policies or facts.klass == LARGE_GROUP:
+                in_flow.append(facts.jid)
                 continue
             line = line_of(facts)
             if line is None:
                 unreadable.append(facts.jid)
             else:
                 lines.append(line)
-    return ExportPage(tuple(lines), tuple(unreadable), page.looked, page.candidates, page.cursor)
+    return ExportPage(
+        tuple(lines), tuple(unreadable), tuple(in_flow), page.looked, page.candidates, page.cursor
+    )
 
 
 class Import:

@@ -123,6 +123,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
     number of retries left, `losses` the number of lost leases. A row of `pop` has what a worker needs (and `lease_ms`);
     a row of `job_get` or `peek` has the rest. `options` are those of the put (`expires` as a time), `log` the lines of
     the last report, `earlier` the data of earlier attempts by number. `scheduled_for_ms` is the moment that a recurring job put it for, 0 for others.
+    `policies` are, for a job of a flow, what becomes of it if each of its `dependencies` does not complete.
     """
 
     width: ClassVar[int] = 4
@@ -161,6 +162,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
     tracked: bool = False
     earlier: tuple[tuple[int, bytes], ...] = ()
     scheduled_for_ms: int = 0
+    policies: tuple[str, ...] = ()
 
     @classmethod
     def from_row(cls, row: Sequence[Reply], worker: str) -> "JobFacts":
@@ -237,6 +239,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
             tracked=bool(row[30]),
             earlier=tuple([(int(row[31][at]), bytes(row[31][at + 1])) for at in range(0, len(row[31]), 2)]),
             scheduled_for_ms=int(row[32]) if len(row) > 32 else 0,
+            policies=texts(row[33]) if len(row) > 33 else (),
         )
 
     @property

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from holdfast.commands.admin import Info
-from holdfast.commands.flows import FlowGet, FlowStep, FlowSteps
+from holdfast.commands.flows import LARGE_GROUP, FlowFacts, FlowGet, FlowStep, FlowSteps
 from holdfast.commands.jobs import JobGet
 from holdfast.console.search.search import as_counted
 from holdfast.errors import JobNotFound
@@ -70,6 +70,8 @@ def _branch(
             shown = dict(list(relatives.items())[:left])
             parent.jobs = [TreeJob(one, on_failure=policy) for one, policy in shown.items()]
             parent.more, left = len(relatives) - len(shown), left - len(shown)
+            if direction == "before":
+                parent.more += known.members_of(parent.jid)
             below += parent.jobs
         yield from known.read(ask, [one.jid for one in below])
         level = []
@@ -82,6 +84,8 @@ def _branch(
                 level.append(one)
     for one in level:
         one.more = len(known.relatives(one.jid, direction))
+        if direction == "before":
+            one.more += known.members_of(one.jid)
     return root
 
 
@@ -91,7 +95,7 @@ class _Known:
     def __init__(self, now_ms: int) -> None:
         self._now_ms = now_ms
         self.jobs: dict[str, JobFacts | None] = {}
-        self._flows: dict[str, Sequence[FlowStep]] = {}
+        self._flows: dict[str, tuple[FlowFacts, Sequence[FlowStep]] | None] = {}
 
     def read(self, ask: Planner, jids: Iterable[str]) -> Plan[None]:
         """Read jobs that are not known, and their flows."""
@@ -103,11 +107,13 @@ class _Known:
         flows = [flow for flow in dict.fromkeys(members) if flow not in self._flows]
         found = (yield from ask(FlowGet(flows))) if flows else []
         for flow, facts in zip(flows, found, strict=True):
-            self._flows[flow] = [] if facts is None else (yield from _steps(ask, flow))
+            self._flows[flow] = None if facts is None else (facts, (yield from _steps(ask, flow)))
 
     def flow_of(self, jid: str) -> str:
         """Return the flow of a job, "" if it is of none."""
-        return "" if self._step(jid) is None else jid.rpartition("-")[0]
+        flow = jid.rpartition("-")[0]
+        found = self._flows.get(flow) if _MEMBER.fullmatch(jid) else None
+        return flow if found and _number(jid) < found[0].total else ""
 
     def tree_job(self, jid: str) -> TreeJob:
         """Return a job that was read, without others."""
@@ -118,20 +124,43 @@ class _Known:
 
     def relatives(self, jid: str, direction: _Direction) -> Mapping[str, str]:
         """Return the jobs that a job waits for, or that wait for it, with what becomes of the waiting one if the other fails."""
-        facts, flow = self.jobs[jid], self.flow_of(jid)
-        found: dict[str, str] = {}
-        if flow and direction == "before":
-            found = _parents(self._flows[flow], flow, int(jid.rpartition("-")[2]))
-        elif flow:
-            found = _children(self._flows[flow], flow, int(jid.rpartition("-")[2]))
-        for one in (facts.dependencies if direction == "before" else facts.dependents) if facts else ():
-            found.setdefault(one, "")
+        facts = self.jobs[jid]
+        found = self._in_flow(jid, direction)
+        if facts and direction == "before":
+            policies = facts.policies or [""] * len(facts.dependencies)
+            pairs = zip(facts.dependencies, policies, strict=True)
+            found |= {one: policy for one, policy in pairs if policy or one not in found}
+        elif facts:
+            found = dict.fromkeys(facts.dependents, "") | found
         return found
 
+    def members_of(self, jid: str) -> int:
+        """Return how many jobs are in the large group that a job stands for, 0 for another job."""
+        facts, found = self.jobs[jid], self._flows.get(jid.rpartition("-")[0])
+        if found is None or found[0].members is None or not facts or facts.klass != LARGE_GROUP:
+            return 0
+        return found[0].members.total
+
+    def _in_flow(self, jid: str, direction: _Direction) -> dict[str, str]:
+        flow = self.flow_of(jid)
+        found = self._flows.get(flow) if flow else None
+        if found is None:
+            return {}
+        facts, steps = found
+        number = _number(jid)
+        if number < len(steps):
+            return (_parents if direction == "before" else _children)(steps, flow, number)
+        if direction == "after" and facts.members and (number - facts.steps + 1) % facts.members.stride == 0:
+            return {f"{flow}-0": ""}
+        return {}
+
     def _step(self, jid: str) -> FlowStep | None:
-        member = _MEMBER.fullmatch(jid)
-        steps = self._flows.get(member[1], ()) if member else ()
-        return steps[int(member[2])] if member and int(member[2]) < len(steps) else None
+        found = self._flows.get(self.flow_of(jid))
+        return found[1][_number(jid)] if found and _number(jid) < len(found[1]) else None
+
+
+def _number(jid: str) -> int:
+    return int(jid.rpartition("-")[2])
 
 
 def _steps(ask: Planner, flow: str) -> Plan[Sequence[FlowStep]]:

@@ -5,6 +5,7 @@ local cycle = require("nouns.dependency.dependency_cycle")
 local dependency = require("nouns.dependency.dependency")
 local job = require("nouns.job.job")
 local dependents = require("nouns.dependency.dependents")
+local members = require("nouns.flow.members")
 local state = require("nouns.job.state")
 local links = require("nouns.dependency.dependency_links")
 local M = {}
@@ -29,6 +30,15 @@ function M.add(ctx, jid, r, parents)
   links.add(ctx, jid, r, parents, dependency.parents(ctx, jid, r))
 end
 
+-- Refuses to let a job start without what the jobs that it waits for end with.
+local function check_places(ctx, jid, r)
+  if r.klass == members.KLASS then refuse.call("DEPENDENCY_REFUSED", jid .. " stands for a group, and ends with it") end
+  if call("HGET", ctx.keys.extra .. jid, dependency.PLACES) then
+    refuse.call("DEPENDENCY_REFUSED",
+      jid .. " has places in its data for results of the jobs that it waits for: retry these, or cancel it")
+  end
+end
+
 -- It does not wait for these any more.
 function M.remove(ctx, jid, r, parents)
   if not links.remove(ctx, jid, r, parents) then dependents.by_hand(ctx, jid, r) end
@@ -42,6 +52,7 @@ function M.run(ctx, mode, jid, args, first, last)
   if r.state ~= state.DEPENDS then
     refuse.call("WRONG_STATE", jid .. " is not in the depends state: " .. state.NAME[r.state])
   end
+  if mode ~= "add" then check_places(ctx, jid, r) end
   local parents = mode == "all" and dependency.parents(ctx, jid, r) or M.slice(args, first, last)
   local refused = (mode == "add" and M.add or M.remove)(ctx, jid, r, parents)
   if refused then refuse.for_all(refused) end

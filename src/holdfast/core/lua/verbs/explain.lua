@@ -10,6 +10,7 @@ local dependency = require("nouns.dependency.dependency")
 local extra = require("nouns.job.extra")
 local failure = require("nouns.failure.failure")
 local flows = require("nouns.flow.flow")
+local members = require("nouns.flow.members")
 local history = require("nouns.job.history")
 local job = require("nouns.job.job")
 local options = require("nouns.job.options")
@@ -47,11 +48,14 @@ local function parents_of(ctx, jid, r)
   return failed
 end
 
--- The flow that it is a job of, and how many this was put with.
+-- The flow that it is a job of, and how many this has.
 local function flow_of(ctx, jid)
   local flow, number = match(jid, "^(.+)%-(%d+)$")
   local total = flow and flows.read(ctx, flow)
-  if total and tonumber(number) < total then return { flow, total } end
+  if not total then return nil end
+  local group = members.read(ctx, flow)
+  if group then total = total + group.members * group.stride end
+  if tonumber(number) < total then return { flow, total } end
 end
 
 -- A line of its history: what, when, attempt, worker, name, reason.

@@ -62,10 +62,26 @@ end
 -- A job that was never popped has no room for its end in its record.
 local function ended_of(r, failure) return r.attempts > 0 and r.ended or failure[3] or 0 end
 
+-- What becomes of a job of a flow if each of its open parents does not complete; nothing of other jobs.
+local function policies_of(ctx, jid, parents)
+  if not parents[1] then return {} end
+  local names, found = { dependency.PLACES }, {}
+  for i = 1, #parents do names[i + 1] = dependency.OPEN .. parents[i] end
+  local edges = call("HMGET", ctx.keys.extra .. jid, unpack_(names))
+  local is_of_flow = edges[1]
+  for i = 1, #parents do
+    found[i] = dependency.edge_of(edges[i + 1] or "").policy
+    is_of_flow = is_of_flow or found[i] ~= dependency.WAIT
+  end
+  return is_of_flow and found or {}
+end
+
 -- One job, in the order of the protocol's job row. Behind the result: options
 -- (option, value)…, progress (fraction, note, when) or nothing, log lines, the template
--- it came from, tracked, earlier data (attempt, data)…, the moment of the template that it is for (ms, 0: none).
+-- it came from, tracked, earlier data (attempt, data)…, the moment of the template that it is for (ms, 0: none),
+-- the policies of its parents.
 function M.of(ctx, jid, r)
+  local parents = dependency.parents(ctx, jid, r)
   local running, over = r.state == state.RUNNING, r.state == state.COMPLETE or r.state == state.FAILED
   local queue = keys.of_queue(ctx, r.queue)
   local name, expires, due = M.placed(ctx, jid, r)
@@ -73,9 +89,10 @@ function M.of(ctx, jid, r)
   return {
     jid, r.klass, name, r.queue, running and r.worker or "", r.priority, r.retries, r.remaining, r.attempts, r.losses,
     r.created, r.queued, r.popped, over and ended_of(r, failure) or 0, running and r.token or 0, expires, due, r.flags,
-    job.body(ctx, jid, r), tag.of(ctx, jid, r), definition.ids(ctx, queue, jid, r), dependency.parents(ctx, jid, r),
+    job.body(ctx, jid, r), tag.of(ctx, jid, r), definition.ids(ctx, queue, jid, r), parents,
     dependency.children(ctx, jid, r, MOST), failure, history_rows(ctx, jid, r), result.read(ctx, jid),
     options.flat(ctx, jid, r), progress, log, template, record.has(r.flags, FLAG.TRACKED) and 1 or 0, earlier, moment,
+    policies_of(ctx, jid, parents),
   }
 end
 
