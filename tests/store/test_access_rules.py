@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from command_line import holdfast
-from holdfast import Client, StoreUnsupported
+from holdfast import Client, StoreUnsupported, group
 from holdfast.commands.leases import Pop
 from holdfast.commands.operations import Act, Audited, OperationGet, Operations, OperationSet, Progress, Scan
 from holdfast.commands.queues import Pause
@@ -61,6 +61,10 @@ def parent() -> str:
     job.progress(0.5, "half")
     job.log("putting")
     return add.put(5).jid
+
+@app.job(queue="mail-fast")
+def pages(numbers: holdfast.Results[int]) -> int:
+    return sum(numbers)
 
 @app.job(queue="mail-fast")
 def block() -> None:
@@ -158,6 +162,15 @@ def test_a_producer_puts_waits_and_cancels(guarded, users):
     assert producer.jobs[many[0]].cancel()
     producer.bulk_cancel(many[1:])
     producer.jobs[after].cancel()
+
+    @producer.job(name="letters.count", queue="mail")
+    def count(number: int) -> int:
+        return number
+
+    for calls in (2, 513):
+        flow = producer.put(group(count.call(number) for number in range(calls)))
+        assert flow.state == "running"
+        assert producer.flow(flow.jid).cancel() >= calls
     assert guarded.refusals() == set()
 
 
@@ -177,6 +190,8 @@ def test_a_worker_does_its_work(guarded, users, tmp_path, monkeypatch, pool):
         assert tasks.add.put(1).result(60) == 2
         # It is idle now, and is woken up by the next.
         assert operator.wait_for(tasks.parent.put().result(60), 60).status == "done"
+        large = group(tasks.add.call(number) for number in range(513))
+        assert tasks.app.put(large.then(tasks.pages)).result(60) == sum(range(514))
         parcel = tasks.app.queues["mail-fast"].put(tasks.Parcel, {})
         wrong = tasks.wrong.put()
         assert operator.wait_for(parcel, 60).status == "done"

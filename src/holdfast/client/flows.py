@@ -22,7 +22,7 @@ from holdfast.commands.flows import (
     counts_of,
     summary_of,
 )
-from holdfast.commands.jobs import Cancel
+from holdfast.commands.jobs import CancelBy
 from holdfast.commands.operations import Act
 from holdfast.errors import JobNotFound, UsageError, WrongState
 from holdfast.models.layout import STATES
@@ -111,7 +111,7 @@ class AnyFlowHandle(Generic[R_co]):
         open_ones = yield from self._jids(_NOT_OVER)
         cancelled = 0
         for piece in _pieces(open_ones[::-1]):
-            cancelled += sum((yield self.app.run(Cancel(piece))))
+            cancelled += sum((yield self.app.run(CancelBy(piece, self.app.worker_name))))
         return cancelled
 
     def _retry(self) -> Steps[int]:

@@ -16,17 +16,8 @@ from holdfast.settings import check_name, check_namespace
 from holdfast.wire.meeting import READS, WRITES
 
 _CONNECT: Final = ("info", "ping", "subscribe", "unsubscribe")
-_PUTS: Final = (
-    "put",
-    "put_x",
-    "flow_put",
-    "flow_get",
-    "flow_states",
-    "recur",
-    "recur_get",
-    "topic_put",
-    "await",
-)
+_FLOWS: Final = ("flow_put", "flow_add", "flow_close", "flow_get", "flow_states", "flow_results")
+_PUTS: Final = ("put", "put_x", *_FLOWS, "recur", "recur_get", "topic_put", "await")
 _WORDS: Final = re.compile(r"[\w.@%+=:,-]+", re.ASCII)
 _PATTERN: Final = re.compile(r"""[*?\[\]\\"'`$]""")
 _FRESH: Final = ("on", "resetkeys", "resetchannels", "clearselectors", "-@all")
