@@ -53,7 +53,7 @@ from holdfast.release import VERSION
 
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
-    from holdfast.client.calls import FlowOutcome, chain, group, join
+    from holdfast.client.calls import Call, FlowFailure, FlowOutcome, Group, chain, group, join
     from holdfast.client.completion import as_completed, gather
     from holdfast.client.config import Config
     from holdfast.client.events import AsyncEvents, Events
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from holdfast.client.sync import Client
     from holdfast.client.throttles import Throttle
     from holdfast.client.topics.scheduler import AsyncScheduler, Scheduler
-    from holdfast.code.outcomes import Failed, Moved, Retry
+    from holdfast.code.outcomes import Failed, Moved, Retry, Skip
     from holdfast.code.retrying import retry
     from holdfast.web import create_app
 
@@ -79,6 +79,9 @@ _LAZY = {
     "AsyncFlowHandle": "holdfast.client.flows",
     "FlowHandle": "holdfast.client.flows",
     "Results": "holdfast.client.flow_results",
+    "Call": "holdfast.client.calls",
+    "FlowFailure": "holdfast.client.calls",
+    "Group": "holdfast.client.calls",
     "FlowOutcome": "holdfast.client.calls",
     "chain": "holdfast.client.calls",
     "group": "holdfast.client.calls",
@@ -100,6 +103,7 @@ _LAZY = {
     "Failed": "holdfast.code.outcomes",
     "Moved": "holdfast.code.outcomes",
     "Retry": "holdfast.code.outcomes",
+    "Skip": "holdfast.code.outcomes",
     "as_completed": "holdfast.client.completion",
     "create_app": "holdfast.web",
     "current_async_job": "holdfast.client.handles",
@@ -130,6 +134,7 @@ __all__ = [
     "AsyncJob",
     "AsyncQueue",
     "AsyncScheduler",
+    "Call",
     "Client",
     "CodecError",
     "Config",
@@ -140,8 +145,10 @@ __all__ = [
     "Events",
     "Failed",
     "FlowClosed",
+    "FlowFailure",
     "FlowHandle",
     "FlowOutcome",
+    "Group",
     "Handle",
     "HoldfastError",
     "InvalidTimeout",
@@ -170,6 +177,7 @@ __all__ = [
     "Results",
     "Retry",
     "Scheduler",
+    "Skip",
     "StartFailed",
     "StoreBusy",
     "StoreFull",

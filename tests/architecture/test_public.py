@@ -18,7 +18,7 @@ NAMES = {
     "QueueNotEmpty", "QueueNotEmptyError", "RecurringJob", "Refused", "ReqlessError", "Retry", "Scheduler", "StartFailed", "StoreBusy", "StoreFull",
     "StoreTimeout", "StoreUnsupported", "StoreUnavailable", "Throttle", "ThrottleNotFound", "TransportError",
     "UnknownEvent", "UnknownKlass", "UnknownName", "UnsupportedRedisVersionError", "UsageError", "WorkError", "WrongState",
-    "AsyncFlowHandle", "FlowClosed", "FlowHandle", "FlowOutcome", "Results",
+    "AsyncFlowHandle", "Call", "FlowClosed", "FlowFailure", "FlowHandle", "FlowOutcome", "Group", "Results", "Skip",
     "as_completed", "chain", "create_app", "current_async_job", "current_job", "gather", "generate_jid", "group", "join", "logger", "retry",
 }  # fmt: skip
 

@@ -26,7 +26,7 @@ READS = {
 }  # fmt: skip
 DRAINS = {
     "pop", "find_work", "complete", "complete_pop", "advance", "heartbeat", "resume", "retry", "fail", "expire", "release", "timeout", "cancel", "cancel_by", "pause",
-    "await", "sweep", "complete_x", "queue_forget", "flow_close", "audit", "watch", "recur_cancel", "recur_pause", "tick",
+    "await", "sweep", "complete_x", "end_with_flow", "queue_forget", "flow_close", "audit", "watch", "recur_cancel", "recur_pause", "tick",
     "throttle_delete", "throttle_release", "act", "operation_set", "audited", "flow_forget",
     "worker_seen", "worker_quiet", "worker_ask", "worker_answer", "worker_forget",
     "topic_reserve", "topic_pull", "topic_release", "topic_delete", "topic_requeue", "topic_reschedule",

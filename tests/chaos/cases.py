@@ -32,6 +32,7 @@ from holdfast.commands.dependencies import CompleteX, Depend, Dependents, Follow
 from holdfast.commands.failures import Failed, FailureGroups, Failures, Unfail
 from holdfast.commands.flows import (
     Edge,
+    EndWithFlow,
     FlowAdd,
     FlowClose,
     FlowForget,
@@ -1156,6 +1157,12 @@ def a_large_flow() -> FlowPut:
 
 def a_member(number: int) -> FlowJob:
     return FlowJob("q", JobWithOptions("K", b"null", f"f-{number}"))
+
+
+@case("end_with_flow")
+def a_job_that_ends_with_a_flow(client: Client) -> Any:
+    [job] = popped(client, "mine")
+    return EndWithFlow("bee", job, "own", "label", [FlowJob("q", JobWithOptions("K", b"null", "own-0"))], [0])
 
 
 @case("flow_add")

@@ -249,7 +249,7 @@ def test_the_same_flow_is_put_once(door: Door):
         ([part("f-0", edge("nobody"))], "HF_JOB_NOT_FOUND nobody"),
         ([part("f-0", edge("f-1")), part("f-1")], "HF_JOB_NOT_FOUND f-1"),
         ([part("g-0")], "jids of a flow are its id and a number"),
-        ([part("f-0", edge("x", "never"))], "an edge is wait, run or fail"),
+        ([part("f-0", edge("x", "never"))], "an edge is wait, run, fail or rescue"),
         ([part("f-0", edge("x", place="0 999"))], "outside the data"),
         ([part("f-0", edge("x"), edge("x", "run"))], "by one edge"),
         ([], "a flow is put with 1 to 512 jobs"),

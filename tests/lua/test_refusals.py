@@ -97,6 +97,7 @@ BAD = [
     ("flow_put", "", 0, "f", "l", "q", 0, 0, 0, "f-0", "k", "{}", 1, "edge", "fail 1 9 parent"),
     ("flow_put", "", 0, "f", "l", "q", 0, 0, 0, "f-0", "k", "{}", 1, "unique_key", "a"),
     ("flow_get", LONG), ("flow_states", "nobody"), ("flow_states",), ("flow_steps", "nobody"), ("flow_results", "nobody", 0, 5), ("flow_results", "f", -1, 5), ("flow_results", "f", 0, 0),
+    ("end_with_flow", "w", "run", 1, "", 0, "two", "e", "l", 1, 0, "q", 0, 0, 0, "e-0", "k", "{}", 0),
     ("flow_close", "", 0, "nobody"), ("flow_close", "", 0, ""), ("flow_add", "", 0, "nobody", 0, 0, "q", 0, 0, 0, "nobody-0", "k", "{}", 0),
     ("flow_add", "", 0, "f", -1, 0), ("flow_add", "", 0, "f", 0, 2), ("flow_add", "", 0, "f", 0, 0), ("flow_states", "nobody", 0, 5000),
     ("flow_put", "", 0, "f", "l", "q", 0, 0, 0, "f-0", "k", "{}", 1, "group", "fail some 1"),

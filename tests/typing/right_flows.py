@@ -3,7 +3,7 @@
 from typing import assert_type
 
 import holdfast
-from holdfast import AsyncFlowHandle, FlowHandle, FlowOutcome, Results, chain, group, join
+from holdfast import AsyncFlowHandle, FlowFailure, FlowHandle, FlowOutcome, Results, chain, group, join
 from holdfast.client.calls import Call, Group
 
 app = holdfast.Client("redis://nowhere")
@@ -59,7 +59,28 @@ async def later(body: bytes) -> float:
     return float(len(body))
 
 
+@app.job()
+def expand(url: str) -> Call[list[int]]:
+    return fetch.call(url).then(parse)
+
+
+@aapp.job()
+async def spread(urls: list[str]) -> Group[bytes]:
+    return fetch.map(urls)
+
+
+@app.job()
+def take_all(bodies: list[bytes]) -> None: ...
+
+
+@app.job()
+def undo(failure: FlowFailure, order: int) -> None: ...
+
+
 def flows() -> None:
+    assert_type(expand.call("a").then(store.partial(table="t")), Call[str])
+    assert_type(spread.call(["a"]).then(take_all), Call[None])
+    assert_type(fetch.call("a").on_failure(undo.partial(order=7)), Call[bytes])
     assert_type(chain(fetch.call("a"), parse), Call[list[int]])
     assert_type(chain(fetch.call("a"), parse, store.partial(table="t")), Call[str])
     assert_type(fetch.call("a").then(parse.partial(strict=True)), Call[list[int]])

@@ -1,7 +1,7 @@
 """What type checkers must find wrong about flows: each line marked so, and no other."""
 
 import holdfast
-from holdfast import FlowOutcome, Results, chain, group, join
+from holdfast import Call, FlowOutcome, Results, chain, group, join
 
 app = holdfast.Client("redis://nowhere")
 
@@ -40,7 +40,14 @@ def invoice(body: bytes, count: int) -> str:
     return f"{body!r} {count}"
 
 
+@app.job()
+def expand(url: str) -> Call[list[int]]:
+    return fetch.call(url).then(parse)
+
+
 def flows() -> None:
+    expand.call("a").then(parse)  # wrong: the result of the flow is of another type
+    fetch.call("a").on_failure(parse)  # wrong: the step takes no failure
     chain(fetch.call("a"), store.partial(table="t"))  # wrong: the step takes another type
     chain(fetch.call("a"), parse, total)  # wrong: the step takes another type
     chain(fetch, parse)  # wrong: a job in place of a call

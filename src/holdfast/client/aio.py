@@ -130,7 +130,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncMethods):
         return AsyncFlowHandle(self, made.id, outline_of(made), bool(answers[0]), made)
 
     async def flow(self, jid: str, /) -> "AsyncFlowHandle[Any]":
-        """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow.lua."""
+        """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow_reading.lua."""
         from holdfast.client.flows import AsyncFlowHandle, found, outline_found
         from holdfast.commands.flows import FlowGet
 

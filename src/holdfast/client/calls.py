@@ -21,10 +21,12 @@ from typing import (
 import msgspec
 from msgspec import Raw
 
+from holdfast.client.descriptors import AnyClient
 from holdfast.code.job_options import PutChanges
 from holdfast.code.registry import Registered
+from holdfast.commands.flows import Policy
 from holdfast.errors import UsageError
-from holdfast.settings import HasJid, check_name
+from holdfast.settings import HasJid, Settings, check_name
 
 if TYPE_CHECKING:
     from holdfast.client.flow_results import Results
@@ -87,6 +89,8 @@ class CalledJob(Protocol):
     """The function job of a call."""
 
     @property
+    def app(self) -> AnyClient: ...
+    @property
     def registered(self) -> Registered: ...
     @property
     def changes(self) -> PutChanges: ...
@@ -103,14 +107,14 @@ class CallEdge(NamedTuple):
     """A parent of a call: another call, a group, or the jid of a job that exists; `passes` its result as the next argument."""
 
     parent: "Parent"
-    policy: OnFailure
+    policy: Policy
     passes: bool
 
 
 class Call(Generic[R_co]):
     """A call of a function job, for `put_many`, `schedule` and flows, with its arguments checked and encoded."""
 
-    __slots__ = ("args", "before", "data", "edges", "job", "kwargs", "starts")
+    __slots__ = ("args", "before", "data", "edges", "job", "kwargs", "rescues", "starts")
 
     def __init__(
         self,
@@ -119,10 +123,16 @@ class Call(Generic[R_co]):
         kwargs: Mapping[str, object],
         edges: Sequence[CallEdge] = (),
         before: Sequence[CallEdge] = (),
+        rescues: "Sequence[Partial[Any, Any]]" = (),
     ) -> None:
         self.job, self.args, self.kwargs = job, args, kwargs
-        self.edges, self.before = tuple(edges), tuple(before)
+        self.edges, self.before, self.rescues = tuple(edges), tuple(before), tuple(rescues)
         self.data, self.starts = self.written()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the client of the function."""
+        return self.job.app.settings
 
     @property
     def entry(self) -> Registered:
@@ -159,9 +169,31 @@ class Call(Generic[R_co]):
 
         `parents` are calls, groups, or jobs that exist. Of a chain, its first job waits. Raises UsageError.
         """
-        return Call(
-            self.job, self.args, self.kwargs, self.edges, [*self.before, *_orders(parents, on_failure)]
+        before = [*self.before, *_orders(parents, on_failure)]
+        return Call(self.job, self.args, self.kwargs, self.edges, before, self.rescues)
+
+    def on_failure(self, step: "Accepts[FlowFailure, object]", /) -> "Call[R_co]":
+        """Return this call with a step that runs only if it fails or is cancelled: `charge.call(7).on_failure(refund.partial(order=7))`.
+
+        The step gets a FlowFailure. It runs once, after the last attempt; if the call completes, it is skipped. Of a chain it runs for any
+        call in it. Raises UsageError.
+        """
+        rescue = _checked_step(step)
+        made: Call[R_co] = Call(
+            self.job, self.args, self.kwargs, self.edges, self.before, [*self.rescues, rescue]
         )
+        made.rescuers()  # checks the arguments
+        return made
+
+    def rescuers(self) -> "list[Call[object]]":
+        """Return the calls that run only if this one does not complete."""
+        edges = [CallEdge(self, "rescue", True)]
+        return [Call(step.job, step.args, step.kwargs, edges) for step in self.rescues]
+
+    @staticmethod
+    def ends_as(result: object) -> object:
+        """Return the type of the result of a job that returns a call with a result of this type."""
+        return result
 
     def __repr__(self) -> str:
         return f"<Call {self.entry.name} {bytes(self.data).decode():.80}>"
@@ -231,6 +263,18 @@ class Group(Generic[R]):
         if self.is_large:
             raise UsageError(f"a group of more than {MAX_JOBS} calls cannot start after others")
         return Group(self.calls, [*self.before, *_orders(parents, on_failure)])
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the client of the functions. Raises UsageError for a group without calls."""
+        if not self.calls:
+            raise UsageError("a flow has at least one job, and this group is empty")
+        return self.calls[0].settings
+
+    @staticmethod
+    def ends_as(result: Any) -> object:
+        """Return the type of the result of a job that returns a group of calls with results of this type."""
+        return list[result]
 
     def __repr__(self) -> str:
         return f"<Group of {'more than ' if self.is_large else ''}{len(self.calls)}>"
@@ -319,14 +363,18 @@ def _following(step: object, parents: Sequence[object], on_failure: OnFailure) -
             raise UsageError(f"a flow begins with a call such as fetch.call(url), got {parent!r:.80}")
     policy = _checked_policy(on_failure)
     edges = [CallEdge(cast("Parent", parent), policy, True) for parent in parents]
+    partial = _checked_step(step)
+    return Call(partial.job, partial.args, partial.kwargs, edges)
+
+
+def _checked_step(step: object) -> "Partial[Any, Any]":
     if isinstance(step, Partial):
-        partial = cast("Partial[object, object]", step)
-        return Call(partial.job, partial.args, partial.kwargs, edges)
+        return cast("Partial[Any, Any]", step)  # type: ignore[redundant-cast]
     if not getattr(step, "is_function_job", False):
         raise UsageError(
             f"a step is a function job, or its partial(…) without the first argument, got {step!r:.80}"
         )
-    return Call(cast("CalledJob", step), (), {}, edges)
+    return Partial(cast("CalledJob", step), (), {})
 
 
 def _checked_policy(on_failure: OnFailure) -> OnFailure:

@@ -65,13 +65,11 @@ class FlowPlan:
         if large is not None:
             self._numbers[id(large)] = 0
             self.calls.append(None)
-        is_group = isinstance(flow, Group)
-        last = [flow] if flow is large or not is_group else list(cast("AnyGroup", flow).calls)
-        for one in last:
-            if one is not large:
-                self._add(cast("Call[object]", one), flow.before if is_group else ())
-        self.last = [self._numbers[id(one)] for one in last]
-        self.is_group = is_group
+        self.is_group = isinstance(flow, Group)
+        ends: Sequence[Call[object]] = flow.calls if isinstance(flow, Group) else [flow]
+        for one in () if flow is large else ends:
+            self._add(one, flow.before if isinstance(flow, Group) else ())
+        self.last = [0] if flow is large else [self._numbers[id(one)] for one in ends]
         if not self.calls:
             raise UsageError("a flow has at least one job, and this group is empty")
         if large is not None:
@@ -79,7 +77,7 @@ class FlowPlan:
 
     def commands(self) -> Iterator[AnyFlowCommand]:
         """Go through the commands that put it; the first one returns whether it is new. Raises UsageError."""
-        put = FlowPut(self.id, self._label(), self.jobs)
+        put = FlowPut(self.id, self.label(), self.jobs)
         if self.large is None:
             yield put
             return
@@ -106,18 +104,24 @@ class FlowPlan:
         if piece:
             yield FlowAdd(self.id, start, piece, repeat)
 
-    def _label(self) -> str:
+    def label(self) -> str:
+        """Return a name for people: that of its last function."""
         named = self.calls[-1] or (self.large.calls[0] if self.large and self.large.calls else None)
         return "group" if named is None else named.entry.name.rpartition(".")[2]
 
     def _add(self, last: Call[object], inherited: Sequence[CallEdge]) -> None:
         for call, edges in self._ordered(last, inherited, self._numbers):
-            if len(self.calls) == MAX_JOBS:
-                raise _TooManyJobs(f"a flow has at most {MAX_JOBS} jobs, and one group of any number")
-            self._numbers[id(call)] = len(self.calls)
-            self.jobs.append(self._job(call, len(self.calls), edges, self._numbers))
-            self.calls.append(call)
-            self._followers += [(call, edge) for edge in edges if edge.parent is self.large]
+            self._append(call, edges)
+            for rescuer in call.rescuers():
+                self._append(rescuer, rescuer.edges)
+
+    def _append(self, call: Call[object], edges: Sequence[CallEdge]) -> None:
+        if len(self.calls) == MAX_JOBS:
+            raise _TooManyJobs(f"a flow has at most {MAX_JOBS} jobs, and one group of any number")
+        self._numbers[id(call)] = len(self.calls)
+        self.jobs.append(self._job(call, len(self.calls), edges, self._numbers))
+        self.calls.append(call)
+        self._followers += [(call, edge) for edge in edges if edge.parent is self.large]
 
     def _member(self, last: Call[object], start: int) -> list[FlowJob]:
         """Return the jobs of one call of the large group, the first of which has the number `start`."""
@@ -126,6 +130,10 @@ class FlowPlan:
         for call, edges in self._ordered(last, (), numbers):
             if id(call) in self._inner:
                 raise UsageError(f"{call!r} is part of two calls of a large group")
+            if call.rescues:
+                raise UsageError(
+                    "on_failure: a call in a group of more than 512 jobs has none; give it to the step behind"
+                )
             if call is not last:
                 self._inner[id(call)] = call
             numbers[id(call)] = start + len(jobs)
@@ -215,7 +223,7 @@ class FlowPlan:
 
     def _standing(self, large: AnyGroup) -> FlowJob:
         """Return the job that stands for the large group."""
-        policies = {edge.policy for _, edge in self._followers}
+        policies: set[Policy] = {edge.policy for _, edge in self._followers}
         if len(policies) > 1:
             raise UsageError(
                 f"the steps behind a group of more than {MAX_JOBS} jobs have one on_failure, got {', '.join(sorted(policies))}"

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -181,8 +181,11 @@ def _last_state(outcome: Outcome) -> str:
     return "complete" if outcome.status == "done" else outcome.status
 
 
+_NULL: Final = b"null"
+
+
 def _decoded(returns: object, result: bytes | None) -> Any:
-    if result is None:
+    if result is None or result == _NULL:  # what is skipped has no result of the type that it declares
         return None
     try:
         return decoder_of(returns)(result)

@@ -187,7 +187,7 @@ class Client(Decorating, ClientBase[Redis], SyncMethods):
         return FlowHandle(self, made.id, outline_of(made), bool(answers[0]), made)
 
     def flow(self, jid: str, /) -> "FlowHandle[Any]":
-        """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow.lua."""
+        """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow_reading.lua."""
         from holdfast.client.flows import FlowHandle, found, outline_found
         from holdfast.commands.flows import FlowGet
 

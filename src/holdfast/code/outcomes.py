@@ -37,13 +37,27 @@ class Moved(msgspec.Struct, frozen=True):
     delay: Duration = 0.0
 
 
-OUTCOMES: Final = frozenset((Retry, Failed, Moved))
+class Skip(Exception):
+    """Complete the job, and skip the steps of its flow that would take its result: `raise Skip("no orders today")`, or return it.
+
+    `reason` is shown with the steps that are skipped. Steps with `on_failure="run"` get it as the failure of an outcome.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+OUTCOMES: Final = frozenset((Retry, Failed, Moved, Skip))
 
 
 def result_of(hint: Any) -> object:
-    """Return the type of the result: the annotation of a return value without these outcomes."""
+    """Return the type of the result: the annotation of a return value without these outcomes, of a call or a group that of its result."""
     if hint in OUTCOMES:
         return Any
+    ends_as = getattr(typing.get_origin(hint), "ends_as", None)
+    if ends_as is not None:
+        return ends_as(typing.get_args(hint)[0])
     kinds = typing.get_args(hint)
     left = tuple([kind for kind in kinds if kind not in OUTCOMES])
     # Only the members of a union are removed; the arguments of other types stay.

@@ -7,13 +7,16 @@ from typing import ClassVar, Final, Literal, cast
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.bounds import MAX_BATCH, Count, Name, Names, Whole
-from holdfast.commands.base import CommandBase, Reply, Word
+from holdfast.bounds import MAX_BATCH, Count, Milliseconds, Name, Names, Whole
+from holdfast.commands.base import CommandBase, Reply, Word, raise_refusal
 from holdfast.commands.dependencies import FollowUp
+from holdfast.commands.leases import Held
 from holdfast.models import text
 from holdfast.models.layout import STATES
 
 _STATES: Final = ("gone", *STATES)
+SKIPS: Final = b"\0"
+"""What the result of a job begins with that skips the steps behind it; the reason follows."""
 LARGE_GROUP: Final = "holdfast.group"
 """The klass of the job that stands for a large group."""
 ENDED: Final = frozenset(("complete", "failed", "gone"))
@@ -21,14 +24,14 @@ _OPEN: Final = "unfinished"
 """What the counts of a large group say of jobs that have not ended, where each one is not looked at."""
 MAX_STATES: Final = 4096
 """The most jobs that FlowStates looks at."""
-Policy = Literal["fail", "run", "wait"]
+Policy = Literal["fail", "run", "wait", "rescue"]
 
 
 class Edge(msgspec.Struct, frozen=True, gc=False):
     """A job that another one waits for, and what becomes of that one.
 
     `policy`: `fail` (it fails if the parent does not complete), `run` (it runs at any end of the parent), `wait` (it waits until the
-    parent is complete). What the parent ended with takes the place of `length` bytes of its data from byte `start` on; -1: it gets nothing.
+    parent is complete), `rescue` (it runs if the parent does not complete, and is skipped otherwise). What the parent ended with takes the place of `length` bytes of its data from byte `start` on; -1: it gets nothing.
     """
 
     parent: Name
@@ -97,6 +100,39 @@ class FlowPut(CommandBase, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> bool:
         return bool(reply)
+
+
+class EndWithFlow(CommandBase, frozen=True, gc=False):
+    """Put a flow, as FlowPut, with which a job ends whose lease is held: it waits for the jobs with the numbers `last`, without a lease.
+
+    It is complete when these are, with the result of the one of them, or, with `as_list`, the list of their results, which is kept for
+    `keep_ms`; it fails if they do. Returns the new state, `depends`. Raises LeaseLost, JobExists and what FlowPut does. Core: verbs/flow.lua.
+    """
+
+    verb: ClassVar[str] = "end_with_flow"
+    settles: ClassVar[bool] = True
+
+    worker: Name
+    job: Held
+    flow: Name
+    label: Name
+    jobs: Sequence[FlowJob]
+    last: Sequence[int]
+    as_list: bool = False
+    keep_ms: Milliseconds = 0
+    data: bytes = b""
+
+    def words(self) -> Sequence[Word]:
+        words: list[Word] = [self.worker, self.job.jid, self.job.token, self.data, self.keep_ms]
+        words += ("list" if self.as_list else "one", self.flow, self.label, len(self.last), *self.last)
+        return words + [word for job in self.jobs for word in job.words()]
+
+    def read(self, reply: Reply) -> str:
+        result = text(reply[0])
+        if result in STATES:
+            return result
+        raise_refusal(reply[0])
+        return text(reply[1])
 
 
 class FlowAdd(CommandBase, frozen=True, gc=False):
@@ -182,7 +218,7 @@ class FlowFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class FlowGet(CommandBase, frozen=True, gc=False):
-    """Look up flows. Returns the facts of each, None for an unknown one. Core: verbs/flow.lua."""
+    """Look up flows. Returns the facts of each, None for an unknown one. Core: verbs/flow_reading.lua."""
 
     verb: ClassVar[str] = "flow_get"
     reads: ClassVar[bool] = True
@@ -245,7 +281,7 @@ def summary_of(facts: FlowFacts, states: Sequence[str], last: Sequence[int] = ()
 class FlowStates(CommandBase, frozen=True, gc=False):
     """Return the state of up to 4096 jobs of a flow from the number `start` on; `gone` for one that is not kept any more.
 
-    Raises JobNotFound. Core: verbs/flow.lua.
+    Raises JobNotFound. Core: verbs/flow_reading.lua.
     """
 
     verb: ClassVar[str] = "flow_states"
@@ -265,7 +301,7 @@ class FlowStates(CommandBase, frozen=True, gc=False):
 class FlowResults(CommandBase, frozen=True, gc=False):
     """Return what up to 512 members of a large group ended with, from the one at `start` on: JSON, None where there is nothing.
 
-    Fewer where they are long. Of a group with policy `run` each is `ok`, `result` and `failure`. Raises JobNotFound. Core: verbs/flow.lua.
+    Fewer where they are long. Of a group with policy `run` each is `ok`, `result` and `failure`. Raises JobNotFound. Core: verbs/flow_reading.lua.
     """
 
     verb: ClassVar[str] = "flow_results"
@@ -299,7 +335,7 @@ class FlowStep(msgspec.Struct, frozen=True, gc=False):
 
 
 class FlowSteps(CommandBase, frozen=True, gc=False):
-    """Return what each job of a flow is and waits for, in their order. Raises JobNotFound. Core: verbs/flow.lua."""
+    """Return what each job of a flow is and waits for, in their order. Raises JobNotFound. Core: verbs/flow_reading.lua."""
 
     verb: ClassVar[str] = "flow_steps"
     reads: ClassVar[bool] = True
@@ -328,7 +364,7 @@ def _parent(first: Reply, last: Reply, policy: Reply) -> StepParents:
 class FlowList(CommandBase, frozen=True, gc=False):
     """List flows, the newest first. Returns the cursor of the next page ("" after the last one), how many there are, and the ids.
 
-    The store keeps 10,000 flows for 7 days. Core: verbs/flow.lua.
+    The store keeps 10,000 flows for 7 days. Core: verbs/flow_reading.lua.
     """
 
     verb: ClassVar[str] = "flow_list"
@@ -345,7 +381,7 @@ class FlowList(CommandBase, frozen=True, gc=False):
 
 
 class FlowForget(CommandBase, frozen=True, gc=False):
-    """Take flows off the list; their jobs stay as they are. Returns for each whether it was there. Core: verbs/flow.lua."""
+    """Take flows off the list; their jobs stay as they are. Returns for each whether it was there. Core: verbs/flow_reading.lua."""
 
     verb: ClassVar[str] = "flow_forget"
     request_id_at: ClassVar[int] = 0
@@ -363,6 +399,7 @@ VERBS: Mapping[str, type[CommandBase]] = {
     kind.verb: kind
     for kind in (
         FlowPut,
+        EndWithFlow,
         FlowAdd,
         FlowClose,
         FlowGet,

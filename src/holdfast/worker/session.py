@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from holdfast.commands.attributes import Report
 from holdfast.commands.base import Command
 from holdfast.commands.dependencies import CompleteX
+from holdfast.commands.flows import EndWithFlow
 from holdfast.commands.leases import (
     FOUND,
     WILL_NOT_WAIT,
@@ -150,7 +151,9 @@ class StoreSession:
         for command, answer in zip(others, answers, strict=False):
             if isinstance(answer, HoldfastError) and not isinstance(command, Report):
                 log.warning("%s of job %s was refused: %s", command.verb, _jid(command), answer)
-                if isinstance(command, CompleteX) and not isinstance(answer, (LeaseLost, JobNotFound)):
+                if isinstance(command, (CompleteX, EndWithFlow)) and not isinstance(
+                    answer, (LeaseLost, JobNotFound)
+                ):
                     # It is done, but what it put cannot be put: another try would do it twice, and end no better.
                     facts = cast("JobFacts", command.job)
                     self.end(failed(facts, type(answer).__name__, str(answer)))

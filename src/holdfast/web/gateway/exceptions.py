@@ -42,6 +42,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "describe": "the functions in the store; `/v1/openapi.json` describes the verbs",
     "expire": "an older form of `release`",
     "find_work": "for workers that wait in the store; `pop` waits here",
+    "end_with_flow": "jobs of Python programs return flows; others complete, and put a flow",
     "flow_add": "groups of any number of jobs are put by clients",
     "flow_close": "groups of any number of jobs are put by clients",
     "flow_results": "groups of any number of jobs are put by clients",

@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.code.resolver import Resolver
 from holdfast.commands.dependencies import CompleteX, FollowUp
+from holdfast.commands.flows import EndWithFlow, FlowJob
 from holdfast.commands.leases import Done, Lease
 from holdfast.commands.outcomes import Advance, Expire, Fail, Release, Retry
 from holdfast.errors import WorkError
@@ -35,7 +36,7 @@ from holdfast.worker.signals import UNWIND, Terminated, ignore, log_stack, termi
 from holdfast.worker.store_choice import StoreChoice
 
 _KINDS: Final[dict[str, type[Any]]] = {
-    kind.__name__: kind for kind in (Done, CompleteX, Advance, Fail, Retry)
+    kind.__name__: kind for kind in (Done, CompleteX, EndWithFlow, Advance, Fail, Retry)
 }
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, Any]])
@@ -66,6 +67,8 @@ def read_outcome(words: bytes, facts: JobFacts) -> Outcome:
             fields["job"] = facts
         if "follow" in fields:
             fields["follow"] = msgspec.convert(fields["follow"], tuple[FollowUp, ...])
+        if "jobs" in fields:
+            fields["jobs"] = msgspec.convert(fields["jobs"], tuple[FlowJob, ...])
         outcome: Outcome = _KINDS[kind](**fields)
     except (msgspec.MsgspecError, KeyError, TypeError) as error:
         raise WorkError(f"the process of job {facts.jid} sent an invalid outcome: {error}") from error

@@ -22,6 +22,7 @@ from holdfast.code.current import RunningJob, running
 from holdfast.code.failure import text_of
 from holdfast.code.tracing import attributes_of, is_traced, start_span
 from holdfast.commands.dependencies import CompleteX
+from holdfast.commands.flows import EndWithFlow
 from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance
 from holdfast.errors import UsageError
@@ -240,6 +241,8 @@ def _end_of(current: RunningJob, outcome: Outcome) -> str:
     """Return how a job ended, "" where another line has that: it failed, its lease was lost, or it did not run."""
     if isinstance(outcome, (Advance, CompleteX)) and outcome.next_queue:
         return f"moves to queue {outcome.next_queue}"
+    if isinstance(outcome, EndWithFlow):
+        return f"ends as flow {outcome.flow} does"
     return (
         _ENDS.get(result_of(current, outcome).outcome, "")
         if outcome is None or isinstance(outcome, CompleteX)

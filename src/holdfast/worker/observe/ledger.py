@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from holdfast.code.current import RunningJob
 from holdfast.commands.dependencies import CompleteX
+from holdfast.commands.flows import EndWithFlow
 from holdfast.commands.leases import Done
 from holdfast.commands.outcomes import Advance, Expire, Fail, Release, Retry
 from holdfast.models import JobFacts
@@ -55,7 +56,7 @@ def result_of(current: RunningJob, outcome: Outcome) -> Result:
         return Result("completed")
     if isinstance(outcome, CompleteX):
         return Result("moved" if outcome.next_queue else "completed")
-    if isinstance(outcome, Advance):
+    if isinstance(outcome, (Advance, EndWithFlow)):
         return Result("moved")
     if isinstance(outcome, Fail):
         return Result("failed", outcome.group, outcome.message)

@@ -32,12 +32,13 @@ from holdfast.code.failure import (
     raised_by,
     text_of,
 )
-from holdfast.code.outcomes import OUTCOMES, Failed, Moved, Retry, Terminated
+from holdfast.code.outcomes import OUTCOMES, Failed, Moved, Retry, Skip, Terminated
 from holdfast.code.registry import Registered
 from holdfast.code.resolver import CodeTarget
 from holdfast.codecs import encode_value
 from holdfast.commands.base import Command
 from holdfast.commands.dependencies import CompleteX, FollowUp
+from holdfast.commands.flows import SKIPS, EndWithFlow
 from holdfast.commands.leases import Done, Lease
 from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Expire, Fail, HowReleased, Release
 from holdfast.commands.outcomes import Retry as RetryCommand
@@ -189,7 +190,7 @@ def raised(
     error: BaseException,
     data: bytes = b"",
     formatted: tuple[str, str] | None = None,
-) -> Command[Any]:
+) -> Outcome:
     """Return what follows from an exception: a function job with retries left is retried, any other job fails.
 
     If the job was interrupted, its lease is released instead. `formatted` is group and message by a failure formatter.
@@ -197,6 +198,8 @@ def raised(
     if is_interruption(error):
         log.warning("job %s released: it was interrupted", facts.jid)
         return given_back(facts)
+    if type(error) is Skip:
+        return skipped(facts, function, error, data)
     group, message = formatted or (group_of(facts.queue, name_of(error)), describe(error))
     if function is None or facts.remaining <= 0 or not _is_retried(facts, function, error):
         return Fail(facts.worker, facts, group, message, data)
@@ -228,7 +231,7 @@ def _delay(facts: JobFacts, name: str, backoff: Backoff, error: BaseException) -
 
 def word_of(outcome: Outcome) -> str:
     """Return an outcome in a word: complete, failed or retried; "" where the job settled itself, or is released."""
-    if isinstance(outcome, (Done, CompleteX, Advance)):
+    if isinstance(outcome, (Done, CompleteX, Advance, EndWithFlow)):
         return "complete"
     if isinstance(outcome, Fail):
         return "failed"
@@ -319,13 +322,17 @@ def after_return(current: RunningJob, target: CodeTarget, value: Any) -> Outcome
     if made is not None and made.state_changed:
         return None
     data, follow = (b"", ()) if made is None else _left_behind(current)
-    if type(value) in OUTCOMES:
+    function = target.function
+    if type(value) is Skip:
+        return skipped(facts, function, value, data, follow)
+    if type(value) in OUTCOMES or _is_flow(value):
         try:
+            if _is_flow(value):
+                return _ended_with(facts, function, value, data, follow)
             return granted(value, facts, data, follow)
         except UsageError as error:
             current.error = error
             return raised(facts, None, error, data)
-    function = target.function
     is_wanted = facts.options or facts.flags & RESULT_TAKEN
     if function is not None and (is_wanted or function.keep_ms or function.strict_results):
         return _completed(facts, function, value, data, follow)
@@ -340,6 +347,48 @@ def after_return(current: RunningJob, target: CodeTarget, value: Any) -> Outcome
         facts.klass,
     )
     return None
+
+
+def skipped(
+    facts: JobFacts,
+    function: Registered | None,
+    skip: Skip,
+    data: bytes = b"",
+    follow: Sequence[FollowUp] = (),
+) -> Outcome:
+    """Return the outcome of a job that skips the steps of its flow behind it; its own result is None."""
+    keep = 0 if function is None else int(facts.options.get("keep", function.keep_ms))
+    reason = one_line(skip.reason)[:MOST_CAUSE] or facts.jid
+    is_taken = facts.flags & RESULT_TAKEN
+    result = SKIPS + reason.encode("utf-8", "replace") if is_taken else b"null" if keep else b""
+    if follow:
+        return CompleteX(facts.worker, facts, data, keep, result, follow=follow)
+    return Done(facts.jid, facts.token, data, keep, result)
+
+
+def _is_flow(value: object) -> bool:
+    """Whether a job returned a call or a group: their module is loaded then."""
+    calls = sys.modules.get("holdfast.client.calls")
+    return calls is not None and isinstance(value, (calls.Call, calls.Group))
+
+
+def _ended_with(
+    facts: JobFacts, function: Registered | None, flow: Any, data: bytes, follow: Sequence[FollowUp]
+) -> Command[Any]:
+    """Return the outcome of a job that ends as a flow does. Raises UsageError."""
+    from holdfast.client.flow_plans import plan
+
+    if function is None:
+        raise UsageError("only function jobs return flows")
+    if follow:
+        raise UsageError("a job that returns a flow puts nothing else on its completion")
+    made = plan(flow, f"{facts.jid}.{facts.attempts}", flow.settings)
+    if made.large is not None:
+        raise UsageError("a job returns flows of up to 512 jobs")
+    keep = int(facts.options.get("keep", function.keep_ms))
+    return EndWithFlow(
+        facts.worker, facts, made.id, made.label(), made.jobs, made.last, made.is_group, keep, data
+    )
 
 
 def _left_behind(current: RunningJob) -> tuple[bytes, Sequence[FollowUp]]:

@@ -9,6 +9,7 @@ local dependency = require("nouns.dependency.dependency")
 local complete_x = require("verbs.complete_x")
 local depend = require("verbs.depend")
 local flow_verbs = require("verbs.flow")
+local flow_reading = require("verbs.flow_reading")
 
 local MOST = bounds.BATCH
 local MOST_OF_FLOW = 4096 -- what the jobs of one may weigh together
@@ -40,6 +41,13 @@ local function outcome(args)
   return how, 10 + count
 end
 
+local function check_flow(jobs)
+  if #jobs < 1 or #jobs > MOST then checks.bad("a flow is put with 1 to " .. MOST .. " jobs") end
+  for i = 2, #jobs do
+    if jobs[i].opts.group then checks.bad("only the first job of a flow stands for a large group") end
+  end
+end
+
 return {
   { "depend", ADDS, "line number mode jid parent...", requests.row(function(ctx, args)
     local mode, jid = args[3], checks.name(args, 4, "jid")
@@ -57,12 +65,22 @@ return {
     requests.row(function(ctx, args)
       local flow, label = checks.name(args, 3, "flow"), checks.name(args, 4, "label")
       local jobs = put_options.placed(args, 5, 0, MOST_OF_FLOW, true)
-      if #jobs < 1 or #jobs > MOST then checks.bad("a flow is put with 1 to " .. MOST .. " jobs") end
-      for i = 2, #jobs do
-        if jobs[i].opts.group then checks.bad("only the first job of a flow stands for a large group") end
-      end
+      check_flow(jobs)
       return flow_verbs.put(ctx, flow, label, jobs)
     end) },
+  { "end_with_flow", DRAINS, "worker jid token data keep kind flow label last number... " ..
+    "(queue priority retries delay jid klass data options (option value)...)...", function(ctx, args)
+    local worker, jid = checks.word(args, 1, "worker"), checks.name(args, 2, "jid")
+    local how = { data = args[4], keep = checks.span(args, 5, "keep"), kind = args[6], last = {} }
+    checks.body(args, 4)
+    if how.kind ~= "one" and how.kind ~= "list" then checks.expected("kind", "one or list", how.kind) end
+    local flow, label = checks.name(args, 7, "flow"), checks.name(args, 8, "label")
+    local count = checks.number(args, 9, "last", 1, how.kind == "one" and 1 or MOST)
+    local jobs = put_options.placed(args, 10 + count, 0, MOST_OF_FLOW, true)
+    check_flow(jobs)
+    for i = 1, count do how.last[i] = checks.number(args, 9 + i, "number", 0, #jobs - 1) end
+    return flow_verbs.end_with(ctx, worker, jid, tonumber(args[3]), how, flow, label, jobs)
+  end },
   { "flow_add", ADDS, "line number flow start repeat " ..
     "(queue priority retries delay jid klass data options (option value)...)...",
     requests.row(function(ctx, args)
@@ -80,22 +98,22 @@ return {
   end) },
   { "flow_results", READS, "flow start count", function(ctx, args)
     local flow, start = checks.name(args, 1, "flow"), checks.number(args, 2, "start", 0, bounds.CENTURY)
-    return flow_verbs.results(ctx, flow, start, checks.number(args, 3, "count", 1, MOST))
+    return flow_reading.results(ctx, flow, start, checks.number(args, 3, "count", 1, MOST))
   end },
   { "flow_get", READS, "flow...", function(ctx, args)
-    return flow_verbs.get(ctx, args, 1, checks.names(args, 1, "flow"))
+    return flow_reading.get(ctx, args, 1, checks.names(args, 1, "flow"))
   end },
   { "flow_states", READS, "flow start count", function(ctx, args)
     local flow, start = checks.name(args, 1, "flow"), checks.number(args, 2, "start", 0, bounds.CENTURY)
-    return flow_verbs.states(ctx, flow, start, checks.number(args, 3, "count", 1, MOST_STATES))
+    return flow_reading.states(ctx, flow, start, checks.number(args, 3, "count", 1, MOST_STATES))
   end },
-  { "flow_steps", READS, "flow", function(ctx, args) return flow_verbs.steps(ctx, checks.name(args, 1, "flow")) end },
+  { "flow_steps", READS, "flow", function(ctx, args) return flow_reading.steps(ctx, checks.name(args, 1, "flow")) end },
   { "flow_list", READS, "cursor count", function(ctx, args)
     local score, member = cursor(args, 1)
-    return flow_verbs.list(ctx, score, member, checks.number(args, 2, "count", 1, MOST))
+    return flow_reading.list(ctx, score, member, checks.number(args, 2, "count", 1, MOST))
   end },
   { "flow_forget", DRAINS, "line number flow...", requests.row(function(ctx, args)
-    return flow_verbs.forget(ctx, args, 3, checks.names(args, 3, "flow"))
+    return flow_reading.forget(ctx, args, 3, checks.names(args, 3, "flow"))
   end) },
   { "complete_x", DRAINS, "worker jid token data keep result next_queue delay parents parent... " ..
     "(queue priority retries delay jid klass data options (option value)...)...", function(ctx, args)

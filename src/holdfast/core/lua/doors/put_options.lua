@@ -28,7 +28,7 @@ local MISSED, MOST_MISSED = { once = true, skip = true, all = true }, 1000
 local DECLARED = { module = 200, version = 100, by = 200 }
 local whole = { ["1"] = 1, ["2"] = 2, ["3"] = 3 }
 local HOLDS = { ["end"] = true, start = true }
-local POLICIES = { wait = true, run = true, fail = true }
+local POLICIES = { wait = true, run = true, fail = true, rescue = true }
 local GATHERS = { list = true, pages = true }
 local MOST_EDGES = bounds.BATCH
 local CONFLICTS = { "keep", "raise", "replace", "cancel" }
@@ -94,7 +94,7 @@ local OF_KEYS = {
 local function edge(opts, given, i, size)
   local policy, from, length, parent = match(given[i] or "", "^(%a+) (-?%d+) (%d+) (.+)$")
   from, length = tonumber(from), tonumber(length)
-  if not POLICIES[policy] then checks.bad("an edge is wait, run or fail, two numbers of a place, and a jid") end
+  if not POLICIES[policy] then checks.bad("an edge is wait, run, fail or rescue, two numbers of a place, and a jid") end
   if from < -1 or from + length > size then checks.bad("the place of an edge lies outside the data") end
   if not text.is_clean(parent) or #parent > bounds.NAME then checks.bad("the parent of an edge is no jid") end
   opts.edges, opts.by_edge = opts.edges or {}, opts.by_edge or {}
@@ -108,7 +108,7 @@ end
 local function group(given)
   local policy, gather, stride = match(given, "^(%a+) (%a+) (%d+)$")
   stride = tonumber(stride)
-  if POLICIES[policy] and GATHERS[gather] and stride >= 1 and stride <= MOST_EDGES then
+  if POLICIES[policy] and policy ~= "rescue" and GATHERS[gather] and stride >= 1 and stride <= MOST_EDGES then
     return { policy = policy, gather = gather, stride = stride }
   end
   checks.bad("a group is wait, run or fail, then list or pages, and how many jobs a member is")

@@ -42,7 +42,7 @@ end
 -- queue name, time of the pop and whether it has keys of its own, or nil and a code.
 local function settle(ctx, worker, jid, token, data, bytes, returned)
   touched_jobs.note(jid)
-  if bytes and data == "" then
+  if bytes and data == "" and byte(returned) ~= 0 then
     local new, name, popped, flags = ctx.record.complete(bytes, worker, token, ctx.now)
     if new and flags and flags >= COUNTED then count_in_flow(ctx, jid, returned) end
     if new then return new, name, popped, false end

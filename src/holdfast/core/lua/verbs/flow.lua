@@ -3,26 +3,29 @@ local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
 local refuse = require("base.refuse")
-local batch = require("base.batch")
 local dependency = require("nouns.dependency.dependency")
+local links = require("nouns.dependency.dependency_links")
 local flows = require("nouns.flow.flow")
 local members = require("nouns.flow.members")
 local ending = require("nouns.job.ending")
 local job = require("nouns.job.job")
+local placement = require("nouns.job.placement")
+local lease = require("nouns.lease.lease")
 local queue_bounds = require("nouns.queue.queue_bounds")
 local queues = require("nouns.queue.queue")
 local result = require("nouns.job.result")
 local state = require("nouns.job.state")
+local advance = require("verbs.advance")
 local put_new = require("verbs.put_new")
 local put_one = require("verbs.put_one")
 local M = {}
 
-local PIECE = 256 -- jobs read at once
 local SPILL = record.SPILL
 local LEVEL = 1 -- of the cores that know edges
 
 -- Why a job cannot wait for one that is not of the flow, or nil.
 local function refusal(ctx, jid, edge)
+  if edge.policy == dependency.RESCUE then refuse.call("BAD_ARGUMENT", jid .. " rescues no job of its flow") end
   local p = job.read(ctx, edge.parent)
   local has_result = result.read(ctx, edge.parent)
   if not p and not has_result then refuse.call("JOB_NOT_FOUND", edge.parent) end
@@ -153,6 +156,27 @@ function M.put(ctx, flow, label, jobs)
   return 1
 end
 
+-- A job whose lease is held ends as jobs of a flow do that is put with it: it waits, without a lease, for those with
+-- the numbers in `how.last`, and then is complete with the `one` result or the `list` of theirs (`how.kind`), which is
+-- kept for `how.keep` ms. Returns the state's name, or a code and the state the job is in.
+function M.end_with(ctx, worker, jid, token, how, flow, label, jobs)
+  local r, refused, other = lease.held(ctx, worker, jid, token)
+  if not r then
+    local is_again = other and other.token == token and flows.read(ctx, flow)
+    return { is_again and "again" or refused, other and state.NAME[other.state] or "" }
+  end
+  if M.put(ctx, flow, label, jobs) == 0 then refuse.call("JOB_EXISTS", "flow " .. flow .. " was put before") end
+  local queue = keys.of_queue(ctx, r.queue)
+  advance.leave(ctx, queue, jid, r, how.data)
+  for i = 1, #how.last do
+    local parent = flows.jid(flow, how.last[i])
+    links.join_by(ctx, jid, r, { parent = parent, policy = dependency.FAIL, from = i - 1, length = 0 })
+  end
+  call("HSET", ctx.keys.extra .. jid, dependency.PLACES, format("%s %.0f", how.kind, how.keep))
+  placement.continue(ctx, queue, jid, r, 0)
+  return { state.NAME[r.state] }
+end
+
 -- The jobs that are to be added from the number `start` on, without those that were added before; if `is_repeat`, there
 -- may be such.
 local function new_ones(group, start, jobs, is_repeat)
@@ -193,84 +217,6 @@ function M.close(ctx, flow)
   group.is_open = false
   ending.settle_group(ctx, group)
   return 1
-end
-
--- What is known of some flows: total, created and label of each, an empty list of one that is not there. Of one with a
--- large group also how many members that has, of how many jobs each, how many of them are complete, failed, and were
--- cancelled, and whether it is open.
-function M.get(ctx, args, first, last)
-  local rows = {}
-  for i = first, last do
-    local row, group = { flows.read(ctx, args[i]) }, members.read(ctx, args[i])
-    rows[#rows + 1] = row
-    if group then
-      local about = {
-        group.members, group.stride, group.done, group.failed, group.cancelled, group.is_open and 1 or 0,
-      }
-      for k = 1, #about do row[#row + 1] = about[k] end
-    end
-  end
-  return rows
-end
-
--- The states of up to `count` jobs of a flow from the number `start` on, as their numbers in the record, 0 for one that
--- is not kept any more.
-function M.states(ctx, flow, start, count)
-  local total, states = flows.read(ctx, flow), {}
-  if not total then refuse.call("JOB_NOT_FOUND", flow) end
-  local group = members.read(ctx, flow)
-  local over = min(start + count, total + (group and group.members * group.stride or 0))
-  for first = start, over - 1, PIECE do
-    local names = {}
-    for number = first, min(first + PIECE, over) - 1 do
-      names[#names + 1] = ctx.keys.job .. flows.jid(flow, number)
-    end
-    for _, bytes in ipairs(call("MGET", unpack_(names))) do
-      states[#states + 1] = bytes and ctx.record.state_of(bytes) or 0
-    end
-  end
-  return states
-end
-
--- What the jobs of some flows are and wait for: see `flows.steps`.
-function M.steps(ctx, flow)
-  local steps = flows.steps(ctx, flow)
-  if not steps then refuse.call("JOB_NOT_FOUND", flow) end
-  return steps
-end
-
--- A page of flows, the newest first, behind `score member`: the next cursor ("" at the end), how many there are, the
--- ids.
-function M.list(ctx, score, member, count)
-  local total = call("ZCARD", ctx.keys.flows)
-  local page = batch.page(ctx.keys.flows, 0, total, score, member, count, true)
-  local reply, n = { "", total }, #page
-  for i = 1, n, 2 do reply[#reply + 1] = page[i] end
-  if n == 2 * count then reply[1] = concat({ page[n], page[n - 1] }, " ") end
-  return reply
-end
-
--- Flows are not listed any more. Returns 1 for each that was, 0 also for one whose members have not all ended.
-function M.forget(ctx, args, first, last)
-  local reply = {}
-  for i = first, last do
-    reply[#reply + 1] = flows.is_awaited(ctx, args[i]) and 0 or flows.forget(ctx, args[i])
-  end
-  return reply
-end
-
--- What members of a large group ended with, from the one at `start` on, the first is 0: false where there is nothing.
-function M.results(ctx, flow, start, count)
-  local group = members.read(ctx, flow)
-  if not group then refuse.call("JOB_NOT_FOUND", "flow " .. flow .. " has no large group") end
-  local list, size = members.results(ctx, group, start, count), 0
-  for i = 1, #list do
-    size = size + (list[i] and #list[i] or 0)
-    if size > ctx.bounds.reply and i > 1 then
-      for k = #list, i, -1 do list[k] = nil end
-    end
-  end
-  return list
 end
 
 return M

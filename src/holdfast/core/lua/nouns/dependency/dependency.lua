@@ -7,9 +7,12 @@
 --
 -- Most children wait until the parent is complete: the value of their field is "". Others have an edge there, which
 -- `edge_of` reads: the policy, and where in the data of the child that goes which the parent ended with. The policy is
--- `wait` (until the parent is complete), `run` (for any end of it), or `fail` (the child fails if the parent does not
--- complete). The scores of children show the policy, too: those of `fail` lie from `FOLLOWS` on, those of `run` from
--- `RUNS` on.
+-- `wait` (until the parent is complete), `run` (for any end of it), `fail` (the child fails if the parent does not
+-- complete), or `rescue` (the child runs if the parent does not complete; else it is skipped). The scores of children
+-- show the policy, too: those of `fail` lie from `FOLLOWS` on, those of `run` from `RUNS`, those of `rescue` from
+-- `RESCUES` on.
+--
+-- A job may also wait so that it ends as its parents do, instead of being ready: see `ENDS_SO`.
 local record = require("base.record")
 local job = require("nouns.job.job")
 local state = require("nouns.job.state")
@@ -21,10 +24,13 @@ M.OPEN = ">" -- what the field of an open parent begins with
 
 M.MOST = 1000 -- open parents of one job
 M.MOST_FOLLOWING = 512 -- children of one job that are concerned by every end of it
-M.WAIT, M.RUN, M.FAIL = "wait", "run", "fail"
-M.FOLLOWS, M.RUNS = 2 ^ 52, 2 ^ 52 + 2 ^ 51
+M.WAIT, M.RUN, M.FAIL, M.RESCUE = "wait", "run", "fail", "rescue"
+M.FOLLOWS, M.RUNS, M.RESCUES = 2 ^ 52, 2 ^ 52 + 2 ^ 51, 2 ^ 52 + 2 ^ 51 + 2 ^ 50
 
-local BAND = { wait = 0, fail = M.FOLLOWS, run = M.RUNS }
+local BAND = { wait = 0, fail = M.FOLLOWS, run = M.RUNS, rescue = M.RESCUES }
+-- The field PLACES of a job that ends as its parents do: it has `one` result, or a `list` of theirs, and how
+-- long that is kept (ms). That of others is "1".
+M.ENDS_SO = "^(%a+) (%d+)$"
 
 -- The score of a child that comes now, among the children of its parent.
 function M.score(ctx, edge) return BAND[edge.policy] + ctx.now end
@@ -83,10 +89,10 @@ function M.is_needed(ctx, jid, r)
 end
 
 -- The edge between a job and its open parent, as text (nil: there is none), how many parents of it are open, the due
--- time kept for when there is none, and whether its data have places for what its parents end with.
+-- time kept for when there is none, and its field PLACES (nil: its data have none for what its parents end with).
 function M.edge(ctx, jid, parent)
   local found = call("HMGET", ctx.keys.extra .. jid, M.OPEN .. parent, "n", "w", M.PLACES)
-  return found[1] or nil, tonumber(found[2] or nil) or 0, tonumber(found[3] or nil), found[4] and true or false
+  return found[1] or nil, tonumber(found[2] or nil) or 0, tonumber(found[3] or nil), found[4] or nil
 end
 
 -- Takes note that a parent is done, of `count` that are open. Returns the record of a job that waited for this one
@@ -108,7 +114,7 @@ end
 -- A parent was not done after all; `score` is that of the child among its children.
 function M.open_again(ctx, jid, parent, score)
   local key, band = ctx.keys.extra .. jid, tonumber(score)
-  local policy = band < M.FOLLOWS and M.WAIT or band < M.RUNS and M.FAIL or M.RUN
+  local policy = band < M.FOLLOWS and M.WAIT or band < M.RUNS and M.FAIL or band < M.RESCUES and M.RUN or M.RESCUE
   -- What it gets of that parent was kept before.
   local edge = M.edge_text({ policy = policy, from = -1, length = 0 })
   if call("HSETNX", key, M.OPEN .. parent, edge) == 1 then call("HSET", key, "n", #M.named(ctx, jid)) end

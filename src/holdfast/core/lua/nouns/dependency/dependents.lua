@@ -49,15 +49,26 @@ local function ready(ctx, groups)
 end
 
 -- One parent of a child has ended as the child wants it: see `ending` for `ended`. Returns the record of a child that
--- waits for no other (or nil), the due time kept for it, and why it has to fail instead, if it has.
+-- waits for no other (or nil), the due time kept for it, and, if it cannot go, what has to become of it instead: it
+-- fails (`problem`), is skipped (`why`), or ends with a `result`, kept for `keep` ms.
 local function close(ctx, parent, jid, ended)
-  local edge, count, due, has_places = dependency.edge(ctx, jid, parent)
-  if not edge then return nil end
-  local problem = edge ~= "" and handover.keep(ctx, jid, dependency.edge_of(edge), ended)
-  if problem then return nil, nil, parent .. " has ended, but " .. problem end
-  if count <= 1 and has_places then
+  local text, count, due, places = dependency.edge(ctx, jid, parent)
+  if not text then return nil end
+  local edge = text ~= "" and dependency.edge_of(text)
+  if edge and edge.policy == dependency.RESCUE and not ended.group then
+    return nil, nil, { jid = jid, why = parent .. " is complete" }
+  end
+  local problem = edge and handover.keep(ctx, jid, edge, ended)
+  if problem then return nil, nil, { jid = jid, problem = parent .. " has ended, but " .. problem } end
+  local kind, keep = match(count <= 1 and places or "", dependency.ENDS_SO)
+  if kind then
+    local all = handover.all_kept(ctx, jid, kind)
+    dependency.close(ctx, jid, parent, count)
+    return nil, nil, { jid = jid, result = all, keep = tonumber(keep) }
+  end
+  if count <= 1 and places then
     problem = handover.join(ctx, jid)
-    if problem then return nil, nil, problem end
+    if problem then return nil, nil, { jid = jid, problem = problem } end
   end
   return dependency.close(ctx, jid, parent, count), due
 end
@@ -77,25 +88,25 @@ local function release(ctx, groups, jid, r, due)
 end
 
 -- Releases children whose parent has ended as they want it; those in the set `next_life` wait for what it became since:
--- they are not meant. Returns (jid, reason) of those that have to fail instead.
+-- they are not meant. Returns what has to become of others: see `close`.
 local function release_children(ctx, parent, children, next_life, ended)
-  local groups, failing = {}, {}
+  local groups, others = {}, {}
   for i = 1, #children, 2 do
     local jid = children[i]
     if not next_life or not call("ZSCORE", next_life, jid) then
-      local r, due, problem = close(ctx, parent, jid, ended)
+      local r, due, other = close(ctx, parent, jid, ended)
       if r then release(ctx, groups, jid, r, due) end
-      if problem then failing[#failing + 1] = { jid, problem } end
+      others[#others + 1] = other
     end
   end
   ready(ctx, groups)
-  return failing
+  return others
 end
 
 -- Whose children are in a set.
 function M.parent_of(ctx, set) return match(sub(set, #ctx.keys.dependents + 1), "^[^" .. BETWEEN .. "]+") end
 
--- Releases up to `most` of the children in a set. Returns how many, and those that have to fail.
+-- Releases up to `most` of the children in a set. Returns how many, and what has to become of others.
 local function release_some(ctx, parent, set, most, next_life, ended)
   local children = call("ZPOPMIN", set, most)
   touched_jobs.took(set, children)
@@ -110,65 +121,68 @@ local function set_apart(ctx, jid, r, set, ended)
   if call("RPUSH", ctx.keys.releasing, entry) == 1 then root.set_flag(ctx, root.RELEASING, true) end
 end
 
--- A job is complete: its children are released, as many as the call has left. Returns (jid, reason) of those that have
--- to fail instead.
+-- A job is complete: its children are released, as many as the call has left. Returns what has to become of others.
 function M.released(ctx, jid, r, ended)
   r.flags = record.without(r.flags, record.FLAG.DEPENDENTS)
-  local set, most, failing = ctx.keys.dependents .. jid, ctx.bounds.released, nil
+  local set, most, others = ctx.keys.dependents .. jid, ctx.bounds.released, nil
   if not most then -- as many as there are
     local count
-    repeat count, failing = release_some(ctx, jid, set, PIECE, nil, ended) until count < PIECE
-    return failing
+    repeat count, others = release_some(ctx, jid, set, PIECE, nil, ended) until count < PIECE
+    return others
   end
   local left, released = most - ctx.released, 0
-  if left > 0 then released, failing = release_some(ctx, jid, set, left, nil, ended) end
+  if left > 0 then released, others = release_some(ctx, jid, set, left, nil, ended) end
   ctx.released = ctx.released + released
   if released == left and call("EXISTS", set) == 1 then set_apart(ctx, jid, r, set, ended) end
-  return failing or {}
+  return others or {}
 end
 
--- A job failed, or is going to be deleted. Children that wait for any end of it are released. Returns (jid, reason) of
--- those that have to fail.
+-- A job failed, or is going to be deleted. Children that wait for any end of it, or for this one, are released. Returns
+-- what has to become of others. Where it was skipped, `ended.skipped` is why: what takes its result is skipped, too.
 function M.ended(ctx, jid, r, ended)
-  local set, chosen, failing = ctx.keys.dependents .. jid, {}, {}
+  local set, chosen, others = ctx.keys.dependents .. jid, {}, {}
   local children = call("ZRANGE", set, dependency.FOLLOWS, "+inf", "BYSCORE", "LIMIT", 0, PIECE, "WITHSCORES")
   for i = 1, #children, 2 do
-    if tonumber(children[i + 1]) >= dependency.RUNS then
-      chosen[#chosen + 1], chosen[#chosen + 2] = children[i], children[i + 1]
+    local child, score = children[i], tonumber(children[i + 1])
+    local is_released = score >= dependency.RUNS and (score < dependency.RESCUES or not ended.skipped)
+    if is_released then
+      chosen[#chosen + 1], chosen[#chosen + 2] = child, children[i + 1]
+    elseif ended.skipped then
+      others[#others + 1] = { jid = child, why = ended.skipped }
     else
-      failing[#failing + 1] = { children[i], handover.reason(jid, ended) }
+      others[#others + 1] = { jid = child, problem = handover.reason(jid, ended) }
     end
   end
-  if not chosen[1] then return failing end
+  if not chosen[1] then return others end
   touched_jobs.took(set, chosen)
   for i = 1, #chosen, 2 do call("ZREM", set, chosen[i]) end
-  for _, one in ipairs(release_children(ctx, jid, chosen, nil, ended)) do failing[#failing + 1] = one end
+  for _, one in ipairs(release_children(ctx, jid, chosen, nil, ended)) do others[#others + 1] = one end
   if call("EXISTS", set) == 0 then r.flags = record.without(r.flags, record.FLAG.DEPENDENTS) end
-  return failing
+  return others
 end
 
--- Continues where earlier calls stopped. Returns (jid, reason) of those that have to fail.
+-- Continues where earlier calls stopped. Returns what has to become of others.
 function M.continue(ctx)
-  local left, failing = ctx.bounds.released, {}
+  local left, others = ctx.bounds.released, {}
   while left > 0 do
     local entry = call("LINDEX", ctx.keys.releasing, 0)
     if not entry then
       root.set_flag(ctx, root.RELEASING, false)
-      return failing
+      return others
     end
     local parent = match(entry, "^[^" .. BETWEEN .. "]+")
     local next_life, set = ctx.keys.dependents .. parent, ctx.keys.dependents .. entry
     if call("EXISTS", next_life) == 0 then next_life = nil end
     local ended = { result = call("GET", set .. RESULT) or nil }
-    local released, failed = release_some(ctx, parent, set, left, next_life, ended)
-    for _, one in ipairs(failed) do failing[#failing + 1] = one end
+    local released, more = release_some(ctx, parent, set, left, next_life, ended)
+    for _, one in ipairs(more) do others[#others + 1] = one end
     if released < left then
       call("LPOP", ctx.keys.releasing)
       call("UNLINK", set .. RESULT)
     end
     left = left - released
   end
-  return failing
+  return others
 end
 
 -- A job that failed for its parents is going to be tried again. Those that are complete by now, or gone, are closed.
@@ -180,8 +194,8 @@ function M.look_again(ctx, jid, r)
       local edge = dependency.edge_of((dependency.edge(ctx, jid, parent)))
       call("ZADD", ctx.keys.dependents .. parent, "NX", dependency.score(ctx, edge), jid)
     else
-      local _, _, problem = close(ctx, parent, jid, { result = result.read(ctx, parent) or nil })
-      if problem then return nil, problem end
+      local _, _, other = close(ctx, parent, jid, { result = result.read(ctx, parent) or nil })
+      if other then return nil, other.problem or "its parents have ended" end
     end
   end
   return job.read(ctx, jid)

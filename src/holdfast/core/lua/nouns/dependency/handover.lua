@@ -12,12 +12,20 @@ M.GROUP = "-ParentFailed" -- what the group of a job that fails for its parent e
 local EMPTY = "null" -- what stands in a place until then
 local KEPT = "=" -- what the field of a text begins with
 
+local SKIPPED = "\0" -- what the result of a job begins with that skips what takes it; the reason follows
+
+-- Why the job that ended with this skips what takes its result, or nil.
+function M.skips(text) return text and sub(text, 1, 1) == SKIPPED and sub(text, 2) or nil end
+
+local function failure_of(ended)
+  return format('{"group":%s,"message":%s}', encode(ended.group), encode(ended.message))
+end
+
 -- How the end of a parent looks to a job that runs whatever became of it: `ended` has result (nil: none), group and
 -- message (nil: it did not fail).
 function M.outcome(ended)
   if ended.group then
-    return format('{"ok":false,"result":null,"failure":{"group":%s,"message":%s}}', encode(ended.group),
-      encode(ended.message))
+    return format('{"ok":false,"result":null,"failure":%s}', failure_of(ended))
   end
   return format('{"ok":true,"result":%s,"failure":null}', ended.result or "null")
 end
@@ -39,7 +47,9 @@ end
 -- Keeps what a parent ended with for a place of a job. Returns why not, or nil.
 function M.keep(ctx, jid, edge, ended)
   if edge.from < 0 then return nil end
-  local text = edge.policy == "run" and M.outcome(ended) or ended.result
+  local text = ended.result
+  if edge.policy == "run" then text = M.outcome(ended) end
+  if edge.policy == "rescue" then text = failure_of(ended) end
   if not text or text == "" then return "it has no result" end
   call("HSET", ctx.keys.extra .. jid, KEPT .. edge.from, edge.length .. " " .. text)
 end
@@ -80,7 +90,16 @@ function M.put_in(ctx, jid, r)
   job.set_body(ctx, jid, r, whole)
 end
 
--- The same for a job that waited. Writes the record.
+-- What was kept for a job that ends as its parents do: the `one` text, or all of them as a `list`.
+function M.all_kept(ctx, jid, kind)
+  local list, texts, names = places(ctx, jid), {}, {}
+  for i = 1, #list do texts[i], names[i] = list[i].text, list[i].name end
+  if names[1] then call("HDEL", ctx.keys.extra .. jid, unpack_(names)) end
+  if kind == "list" then return "[" .. concat(texts, ",") .. "]" end
+  return texts[1] or "null"
+end
+
+-- `put_in` for a job that waited. Writes the record.
 function M.join(ctx, jid)
   local r = job.read(ctx, jid)
   local problem = r and M.put_in(ctx, jid, r)

@@ -31,22 +31,41 @@ local M = {}
 local FLAG = record.FLAG
 local has = record.has
 
+-- A job is complete that skips what takes its result: see `handover.skips`.
+local function as_skipped(why) return { group = "skipped", message = why, skipped = why, is_cancelled = true } end
+
 -- A member of a large group has ended: see `announce`.
 local function count(ctx, jid, r, ended)
   local group = members.read(ctx, members.flow_of(jid))
   if not group then return end -- forgotten
-  if r.state == state.COMPLETE then
+  local why = r.state == state.COMPLETE and handover.skips(ended.result)
+  if r.state == state.COMPLETE and not why then
     members.completed(ctx, group, jid, ended.result)
     return M.settle_group(ctx, group)
   end
+  if why then ended = as_skipped(why) end
   local enter = ended.is_cancelled and members.cancelled or members.failed
   enter(ctx, group, jid, handover.outcome(ended))
   M.settle_group(ctx, group, jid, ended)
 end
 
+-- What has to become of jobs that waited for one that ended: see `dependents`.
+local function follow(ctx, others)
+  for i = 1, #others do
+    local one = others[i]
+    if one.why then
+      M.skip(ctx, one.jid, one.why)
+    elseif one.result then
+      M.complete_waiting(ctx, one.jid, one.result, one.keep)
+    else
+      M.fail_for_parent(ctx, one.jid, one.problem)
+    end
+  end
+end
+
 -- What follows from every end. Write the record afterwards. `r.state` is the state in which the job ended, of a
 -- cancelled one that in which it was. `ended` is what the end was: the result of a job that is complete (nil: none), or
--- the group and the message of any other, and whether it was cancelled.
+-- the group and the message of any other, whether it was cancelled, and why it was skipped, if it was.
 local function announce(ctx, jid, r, ended)
   if has(r.flags, FLAG.FLOW) then count(ctx, jid, r, ended) end
   if has(r.flags, FLAG.AWAITED) then
@@ -54,10 +73,13 @@ local function announce(ctx, jid, r, ended)
     ctx.events.ended(ctx, jid)
   end
   if not has(r.flags, FLAG.DEPENDENTS) then return end
-  local failing
-  if r.state == state.COMPLETE then failing = dependents.released(ctx, jid, r, ended)
-  else failing = dependents.ended(ctx, jid, r, ended) end
-  for i = 1, #failing do M.fail_for_parent(ctx, failing[i][1], failing[i][2]) end
+  if r.state ~= state.COMPLETE then return follow(ctx, dependents.ended(ctx, jid, r, ended)) end
+  local why = handover.skips(ended.result)
+  if why then
+    follow(ctx, dependents.ended(ctx, jid, r, as_skipped(why)))
+    ended = {} -- those that are left take no result
+  end
+  follow(ctx, dependents.released(ctx, jid, r, ended))
 end
 
 -- A job that waits fails, because a parent did not end as it needs it. It waits for its parents still: if all of them
@@ -75,12 +97,11 @@ function M.fail_for_parent(ctx, jid, message)
   job.write(ctx, jid, r)
 end
 
--- All members of a large group have ended as the job of it wants: it is complete.
-local function complete_group(ctx, jid, group)
+-- A job that waits is complete without a run, because those that it waits for have ended. Its result is kept for `keep`
+-- ms. One that failed because of them is complete, too.
+function M.complete_waiting(ctx, jid, result, keep)
   local r = job.read(ctx, jid)
-  if not r or r.klass ~= members.KLASS or r.state ~= state.DEPENDS and r.state ~= state.FAILED then return end
-  local all, problem = members.gathered(ctx, group)
-  if problem then return M.fail_for_parent(ctx, jid, problem) end
+  if not r or r.state ~= state.DEPENDS and r.state ~= state.FAILED then return false end
   local queue = keys.of_queue(ctx, r.queue)
   if r.state == state.DEPENDS then
     call("ZREM", queue.depends, jid)
@@ -88,29 +109,39 @@ local function complete_group(ctx, jid, group)
     failure.remove(ctx, jid, r)
     failure.clear(ctx, jid, r)
   end
+  if r.attempts == 0 then r.attempts, r.token, r.popped, r.worker = 1, ctx.now, ctx.now, "" end
   state.move(r, state.COMPLETE)
-  r.attempts, r.token, r.popped, r.ended, r.worker = 1, ctx.now, ctx.now, ctx.now, ""
+  r.ended, r.remaining = ctx.now, r.retries
   r.flags = record.without(r.flags, FLAG.DEPENDING)
-  results.keep(ctx, jid, all, root.settings(ctx).result_keep)
-  announce(ctx, jid, r, { result = all })
+  if has(r.flags, FLAG.HISTORY) then history.note(ctx, jid, r, history.DONE, queue.name) end
+  if keep > 0 then results.keep(ctx, jid, result, keep) end
+  announce(ctx, jid, r, { result = result })
+  if ctx.events.tracked then ctx.events.tracked(ctx, "completed", jid, r) end
+  if ctx.events.completed then ctx.events.completed(ctx, jid, queue.name) end
   retention.trim(ctx, ctx.completed.add(ctx, jid, true), 1, nil)
-  members.finish(ctx, group)
   job.write(ctx, jid, r)
+  return true
 end
 
 -- A member has ended, or the group was closed: the job of the group ends, if that decides it. `ended` is how `jid`
 -- ended, if it is not complete.
 function M.settle_group(ctx, group, jid, ended)
   local own = flows.jid(group.flow, 0)
-  if members.are_over(group) then return complete_group(ctx, own, group) end
+  if members.are_over(group) then
+    local all, problem = members.gathered(ctx, group)
+    if problem then return M.fail_for_parent(ctx, own, problem) end
+    if M.complete_waiting(ctx, own, all, root.settings(ctx).result_keep) then members.finish(ctx, group) end
+    return
+  end
   if not ended or group.policy == dependency.RUN then return end
+  if ended.skipped then return M.skip(ctx, own, ended.skipped) end
   local is_decided = ended.is_cancelled or group.policy == dependency.FAIL
   if is_decided then M.fail_for_parent(ctx, own, handover.reason(jid, ended)) end
 end
 
 -- Jobs of earlier calls are released; those that have to fail instead, fail.
 function M.continue(ctx)
-  for _, one in ipairs(dependents.continue(ctx)) do M.fail_for_parent(ctx, one[1], one[2]) end
+  follow(ctx, dependents.continue(ctx))
 end
 
 -- A job whose lease is held is complete; `data` may be "": unchanged, `result` too: none. Returns
@@ -189,24 +220,36 @@ function M.fail_again(ctx, queue, jid, r, noted)
   job.write(ctx, jid, r)
 end
 
--- A job that is not complete is deleted, in whatever state it is, by `who` ("": not given). Its parents forget it, but
--- those in the set `spared`, which are deleted too. Returns whether a mark of its end is kept.
-function M.cancel(ctx, jid, r, spared, who)
+-- A job that is not complete is deleted, in whatever state it is: `ended` is how that looks to others.
+local function delete(ctx, jid, r, spared, who, ended)
   local running, queue = r.state == state.RUNNING, keys.of_queue(ctx, r.queue)
   local marked = ctx.cancelled and ctx.cancelled.note(ctx, jid, r, who)
   ctx.events.canceled(ctx, jid, r.queue, running and r.worker or "")
   lease.evict(ctx, jid, r)
   if not running then ctx.throttles.release(ctx, queue, jid, r) end
   if ctx.events.tracked then ctx.events.tracked(ctx, "canceled", jid, r) end
-  announce(ctx, jid, r, {
-    group = "cancelled", message = who ~= "" and "by " .. who or "by a program", is_cancelled = true,
-  })
+  announce(ctx, jid, r, ended)
   tag.forget(ctx, jid, r)
   dependency.leave(ctx, jid, r, spared)
   job.delete(ctx, jid, r)
   tally.count(ctx, queue, "cancelled", 1)
   if ctx.index and not running then ctx.index.left(ctx, queue) end
   return marked
+end
+
+-- A job that is not complete is deleted, in whatever state it is, by `who` ("": not given). Its parents forget it, but
+-- those in the set `spared`, which are deleted too. Returns whether a mark of its end is kept.
+function M.cancel(ctx, jid, r, spared, who)
+  local message = who ~= "" and "by " .. who or "by a program"
+  return delete(ctx, jid, r, spared, who, { group = "cancelled", message = message, is_cancelled = true })
+end
+
+-- A job that waits is not needed, because of a job that it waits for: it is deleted, and a mark of that is kept.
+function M.skip(ctx, jid, why)
+  local r = job.read(ctx, jid)
+  if not r or r.state ~= state.DEPENDS and r.state ~= state.FAILED then return end
+  r.flags = record.with(r.flags, FLAG.AWAITED)
+  if delete(ctx, jid, r, {}, "its flow: skipped, " .. why, as_skipped(why)) then ctx.cancelled.sweep(ctx) end
 end
 
 return M

@@ -2,6 +2,7 @@
 local M = {}
 
 function M.keep(ctx, jid, result, keep)
+  if byte(result) == 0 then result = "null" end -- of a job that skips what follows: see `handover.skips`
   call("SET", ctx.keys.result .. jid, result, "PX", keep)
 end
 

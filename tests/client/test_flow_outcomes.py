@@ -1,0 +1,174 @@
+"""Flows whose jobs are skipped, are rescued, or return flows themselves, put by both clients."""
+
+from typing import Any
+
+import pytest
+
+from holdfast import FlowFailure, FlowOutcome, Skip, UsageError, chain, group
+from holdfast.client.calls import Call, Group
+from holdfast.errors import JobCancelled, JobFailed
+
+
+class Orders:
+    """Function jobs of one client, and its calls."""
+
+    def __init__(self, do: Any, works: Any) -> None:
+        self.do, self.work = do, works.all
+        self.broken = True
+        app = do.client
+
+        @app.job(name="find", queue="q")
+        def find(count: int) -> list[int]:
+            if count == 0:
+                raise Skip("no orders today")
+            return list(range(count))
+
+        @app.job(name="maybe", queue="q")
+        def maybe(count: int) -> int | Skip:
+            return count or Skip("zero")
+
+        @app.job(name="total", queue="q")
+        def total(numbers: list[int]) -> int:
+            if numbers and self.broken and numbers[-1] == 12:
+                raise ValueError("unlucky")
+            return sum(numbers)
+
+        @app.job(name="refund", queue="q")
+        def refund(failure: FlowFailure, order: int) -> str:
+            return f"{order}: {failure.group}"
+
+        @app.job(name="report", queue="q")
+        def report(outcome: FlowOutcome[int]) -> str:
+            return "ok" if outcome.failure is None else f"{outcome.failure.group}: {outcome.failure.message}"
+
+        @app.job(name="expand", queue="q", result_keep=600)
+        def expand(count: int) -> Call[int]:
+            return find.call(count).then(total)
+
+        @app.job(name="spread", queue="q")
+        async def spread(count: int) -> Group[int]:
+            return group(total.call([n]) for n in range(count))
+
+        @app.job(name="deep", queue="q")
+        def deep(levels: int) -> Call[int] | int:
+            return deep.call(levels - 1) if levels else 7
+
+        @app.job(name="double", queue="q")
+        def double(number: int) -> int:
+            return 2 * number
+
+        self.find, self.maybe, self.total, self.refund, self.report = find, maybe, total, refund, report
+        self.expand, self.spread, self.deep, self.double = expand, spread, deep, double
+
+    def put(self, flow: Any, **options: Any) -> Any:
+        return self.do(lambda: self.do.client.put(flow, **options))
+
+    def result(self, handle: Any) -> Any:
+        return self.do(lambda: handle.result(30))
+
+    def part(self, handle: Any, number: int) -> Any:
+        return self.do(handle.parts)[number]
+
+
+@pytest.fixture
+def orders(do: Any, works: Any) -> Orders:
+    return Orders(do, works)
+
+
+def test_steps_behind_a_job_that_skips_are_not_run(orders: Orders):
+    handle = orders.put(chain(orders.find.call(0), orders.total, orders.double), jid="quiet")
+    orders.work()
+    with pytest.raises(JobCancelled, match="no orders today"):
+        orders.result(handle)
+    assert orders.do(lambda: handle.counts) == {"complete": 1, "gone": 2}
+    returned = orders.put(orders.maybe.call(0).then(orders.report, on_failure="run"))
+    orders.work()
+    assert orders.result(returned) == "skipped: zero"
+
+
+def test_a_group_of_which_one_call_skips_is_skipped(orders: Orders):
+    handle = orders.put(group(orders.maybe.call(n) for n in (1, 0, 2)).then(orders.total))
+    orders.work()
+    with pytest.raises(JobCancelled, match="zero"):
+        orders.result(handle)
+    large = orders.put(group(orders.maybe.call(n) for n in (*range(1, 600), 0)).then(orders.total))
+    orders.work()
+    with pytest.raises(JobCancelled, match="zero"):
+        orders.result(large)
+
+
+def test_a_job_that_nothing_follows_may_skip_too(orders: Orders):
+    handle = orders.put(orders.maybe.options(result_keep=60).call(0))
+    orders.work()
+    assert orders.result(handle) is None
+
+
+def test_what_is_rescued_runs_only_where_the_call_did_not_complete(orders: Orders):
+    call = orders.total.call([12]).on_failure(orders.refund.partial(order=7))
+    bad = orders.put(call, jid="bad")
+    good = orders.put(
+        orders.total.call([1]).on_failure(orders.refund.partial(order=8)).then(orders.double), jid="good"
+    )
+    orders.work()
+    with pytest.raises(JobFailed, match="unlucky"):
+        orders.result(bad)
+    assert orders.result(orders.part(bad, 1)) == "7: q-ValueError"
+    assert orders.result(good) == 2
+    assert orders.do(lambda: good.counts) == {"complete": 2, "gone": 1}
+
+
+def test_what_rescues_a_chain_runs_for_any_failure_in_it(orders: Orders):
+    call = chain(orders.find.call(13), orders.total, orders.double).on_failure(orders.refund.partial(order=1))
+    handle = orders.put(call)
+    orders.work()
+    assert orders.result(orders.part(handle, 3)) == "1: q-ParentFailed"
+    orders.broken = False
+    orders.do(handle.retry)
+    orders.work()
+    assert orders.result(handle) == 2 * sum(range(13))
+
+
+def test_a_job_that_returns_a_flow_has_its_result(orders: Orders):
+    alone = orders.do(lambda: orders.expand.put(4))
+    chained = orders.put(orders.expand.call(5).then(orders.double), jid="chained")
+    deep = orders.put(orders.deep.call(3).then(orders.double))
+    spread = orders.put(orders.spread.call(3).then(orders.total))
+    orders.work()
+    assert [orders.result(one) for one in (alone, chained, deep, spread)] == [6, 20, 14, 3]
+    flow = orders.do(lambda: orders.do.client.flow("chained-0.1"))
+    assert orders.do(lambda: flow.state) == "complete"
+
+
+def test_a_job_fails_with_the_flow_that_it_returned_and_completes_when_that_is_retried(orders: Orders):
+    handle = orders.do(lambda: orders.expand.put(13))
+    orders.work()
+    with pytest.raises(JobFailed, match="unlucky"):
+        orders.result(handle)
+    orders.broken = False
+    flow = orders.do(lambda: orders.do.client.flow(f"{handle.jid}.1"))
+    assert orders.do(flow.retry) == 1
+    orders.work()
+    again = orders.do(lambda: orders.do.client.result_of(handle.jid, 30))
+    assert again == b"78"
+
+
+def test_a_job_that_returns_what_no_flow_can_be_fails_and_says_why(orders: Orders):
+    @orders.do.client.job(name="wrong", queue="q", result_keep=60)
+    def wrong(count: int) -> Group[int]:
+        return group(orders.total.call([n]) for n in range(count))
+
+    for count, why in ((0, "at least one job"), (600, "up to 512 jobs")):
+        handle = orders.do(lambda count=count: wrong.put(count))
+        orders.work()
+        with pytest.raises(JobFailed, match=why):
+            orders.result(handle)
+
+
+def test_a_rescue_that_cannot_be_is_refused(orders: Orders):
+    with pytest.raises(UsageError, match="order"):
+        orders.total.call([1]).on_failure(orders.refund)
+    with pytest.raises(UsageError, match="a step is a function job"):
+        orders.total.call([1]).on_failure(7)
+    calls = (orders.total.call([n]).on_failure(orders.refund.partial(order=n)) for n in range(600))
+    with pytest.raises(UsageError, match="on_failure"):
+        orders.put(group(calls))
