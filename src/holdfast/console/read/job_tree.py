@@ -74,7 +74,7 @@ def _branch(
                 parent.more += known.members_of(parent.jid)
             below += parent.jobs
         yield from known.read(ask, [one.jid for one in below])
-        level = []
+        level = list[TreeJob]()
         for one in below:
             found = known.tree_job(one.jid)
             one.state, one.klass, one.queue = found.state, found.klass, found.queue

@@ -229,20 +229,16 @@ _OPTIONS: Final = flattened(
         "debounce_max_ms": constant(0),
     },
 )
+_PARENTS: Final = GatewayField(
+    "parents",
+    Annotated[list[ParentJob], Meta(max_length=MAX_BATCH)],
+    msgspec.field(default_factory=list[ParentJob]),
+)
 _PARTS: Final = parts_of(
     FlowJob,
     {
         "job": flattened(JobWithOptions, {"jid": constant(""), "options": _OPTIONS}),
-        "edges": FieldPart(
-            (
-                GatewayField(
-                    "parents",
-                    Annotated[list[ParentJob], Meta(max_length=MAX_BATCH)],
-                    msgspec.field(default_factory=list[ParentJob]),
-                ),
-            ),
-            lambda _: (),
-        ),
+        "edges": constant(())._replace(fields=(_PARENTS,)),
         "group": constant(None),
     },
 )
