@@ -123,6 +123,27 @@ def test_the_policy_decides_what_becomes_of_a_job_whose_parent_fails(
         assert done[2]["data"]["numbers"] == numbers
 
 
+@pytest.mark.parametrize(
+    ("page", "state", "data"),
+    [
+        ("http://a", "gone", None),
+        ("", "complete", {"why": {"group": "web-ValueError", "message": "no page"}}),
+    ],
+)
+def test_a_job_runs_only_if_another_one_fails(over_http: Verbs, page: str, state: str, data: Any) -> None:
+    first = {**FETCH, "data": {"url": page}}
+    rescue = {**FETCH, "data": {"why": None}, "parents": [{"job": 0, "on_failure": "rescue", "into": "/why"}]}
+    over_http("flow_put", flow="f", jobs=[first, rescue])
+
+    def result(job: dict[str, Any]) -> Any:
+        if job["data"].get("url") == "":
+            raise ValueError("no page")
+
+    done = worked(over_http, result)
+    assert over_http("flow_states", flow="f")[1] == state
+    assert [job["data"] for job in done][1:] == ([] if data is None else [data])
+
+
 def test_a_job_that_exists_passes_its_result_into_a_flow(over_http: Verbs) -> None:
     over_http("put", jid="before", **FETCH)
     over_http(

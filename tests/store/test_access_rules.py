@@ -67,6 +67,10 @@ def pages(numbers: holdfast.Results[int]) -> int:
     return sum(numbers)
 
 @app.job(queue="mail-fast")
+def nested(number: int) -> holdfast.Call[int]:
+    return add.call(number).then(add)
+
+@app.job(queue="mail-fast")
 def block() -> None:
     while not pathlib.Path("gate").exists():
         threading.Event().wait(0.01)
@@ -192,6 +196,7 @@ def test_a_worker_does_its_work(guarded, users, tmp_path, monkeypatch, pool):
         assert operator.wait_for(tasks.parent.put().result(60), 60).status == "done"
         large = group(tasks.add.call(number) for number in range(513))
         assert tasks.app.put(large.then(tasks.pages)).result(60) == sum(range(514))
+        assert tasks.nested.put(1).result(60) == 3
         parcel = tasks.app.queues["mail-fast"].put(tasks.Parcel, {})
         wrong = tasks.wrong.put()
         assert operator.wait_for(parcel, 60).status == "done"

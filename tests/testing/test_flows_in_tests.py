@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import FlowOutcome, JobFailed, Results, chain, group
+from holdfast import Call, FlowOutcome, JobFailed, Results, chain, group
 from holdfast.testing import assert_not_put, assert_put
 
 
@@ -35,6 +35,11 @@ class Shop:
         def pages(numbers: Results[int]) -> int:
             return sum(numbers)
 
+        @crew.client.job(queue="q", name="flows.nested")
+        def nested(number: int) -> Call[int]:
+            return chain(double.call(number), double)
+
+        self.nested = nested
         self.double, self.total, self.report, self.pages = double, total, report, pages
 
     def put(self, flow: Any, **options: Any) -> Any:
@@ -94,6 +99,14 @@ def test_a_step_after_retries_runs_when_the_clock_has_moved(shop: Shop, still: A
     performed = shop.crew(lambda: shop.crew.worker.run_for(hours=2, raises=False))
     assert [one.state for one in performed] == ["failed", "complete"]
     assert shop.result(handle) == [False]
+
+
+def test_a_job_that_returns_a_flow_ends_with_it(shop: Shop) -> None:
+    handle = shop.put(shop.nested.call(1).then(shop.double))
+    performed = shop.crew(lambda: shop.crew.worker.drain())
+    assert [one.state for one in performed] == ["depends", "complete", "complete", "complete"]
+    assert shop.result(handle) == 8
+    assert shop.result(shop.crew.inline(lambda: shop.nested.put(2))) == 8
 
 
 def test_the_jobs_of_a_flow_are_put(shop: Shop) -> None:

@@ -48,7 +48,7 @@ ROLES: Final[Mapping[str, Role]] = {
     "worker": Role(
         "Takes jobs and messages and ends them; its jobs put other jobs.",
         (
-            "info", "pop", "find_work", "complete", "complete_pop", "complete_x", "advance", "retry", "fail", "expire",
+            "info", "pop", "find_work", "complete", "complete_pop", "complete_x", "end_with_flow", "advance", "retry", "fail", "expire",
             "release", "heartbeat", "resume", "report", "log", "queues", "patterns", "job_get", "worker_seen",
             "worker_forget", "worker_answer", "sweep", "topic_reserve", "topic_pull", "topic_release", "topic_requeue",
             "topic_counts", *_PUTS,

@@ -38,7 +38,7 @@ class ParentJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `into` is a JSON pointer (RFC 6901) to the `null` in the data of the waiting job that becomes the result; without it, no result is
     passed. `on_failure`: if this job does not complete, the waiting one fails (`fail`), runs with an object of `ok`, `result` and
-    `failure` (`run`), or waits on (`wait`).
+    `failure` (`run`), or waits on (`wait`). With `rescue` it runs only then, with `group` and `message` of the failure.
     """
 
     job: Whole | UnsetType = msgspec.UNSET
