@@ -19,6 +19,34 @@ LITTERS = bool(os.environ.get("ERRANDS_LITTER"))
 app = holdfast.Client(os.environ.get("HOLDFAST_URL"))
 
 
+@app.job(queue="q", retries=2, backoff=0, max_losses=254)
+def strain(number: int) -> int:
+    """One in twenty ends its process at the first run, one in twenty fails for good, until a file says otherwise."""
+    job = holdfast.current_job()
+    if number % 20 == 7 and job.attempts == 1 and not job.losses:
+        os._exit(1)
+    if number % 20 == 13 and not (HERE / "mended").exists():
+        raise ValueError("on purpose")
+    return number
+
+
+@app.job(queue="q", retries=1000, max_losses=254)
+def gathered(numbers: holdfast.Results[int]) -> int:
+    """Notes each run in a file."""
+    with (HERE / "gathered").open("a") as out:
+        out.write(f"{holdfast.current_job().jid}\n")
+    return sum(numbers)
+
+
+@app.job(queue="q", retries=1000, max_losses=254)
+def reported(outcomes: holdfast.Results[holdfast.FlowOutcome[int]]) -> list[int]:
+    """The same of outcomes: how many were well, and how many not."""
+    with (HERE / "gathered").open("a") as out:
+        out.write(f"{holdfast.current_job().jid}\n")
+    well = sum(one.ok for one in outcomes)
+    return [well, len(outcomes) - well]
+
+
 @app.job(queue="q")
 def nothing() -> None:
     """The shortest job."""

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from command_line import holdfast
-from holdfast import Client
+from holdfast import Client, group
 from holdfast.commands.flows import Edge, FlowForget, FlowJob, FlowPut
 from holdfast.commands.options import JobWithOptions
 from holdfast.commands.recurring import CalendarFacts, DeclaredFacts, Recur, RecurUpdate
@@ -105,6 +105,27 @@ def test_failed_flows_are_named_together_and_a_forgotten_one_is_none(
     client.run(FlowForget(["one"]))
     both = [one for one in Console(client).overview(each=True).attention if one.kind == "flow-failed"]
     assert {one.subject for one in both} == {"two", "three"}
+
+
+def test_a_flow_that_was_left_open_is_found_with_how_it_is_closed(
+    client: Client, clock: StoppedClock, url: str, namespace: str
+) -> None:
+    @client.job(name="page", queue="q")
+    def page(number: int) -> int:
+        return number
+
+    client.put(group([page.call(1)]), jid="crawl", open=True)
+    clock.advance(minutes=59)
+    assert found(client, "flow-open") is None
+    clock.advance(minutes=2)
+    one = found(client, "flow-open")
+    assert one is not None
+    assert one.text.startswith("nothing was added to its group of 1 call for 61 min")
+    assert one.command == f"holdfast flows close{client.settings.flags} crawl"
+    place = ("--url", url, "--namespace", namespace)
+    assert holdfast("flows", "close", "crawl", *place).stdout == "flow crawl is closed\n"
+    assert holdfast("flows", "close", "crawl", "--json", *place).stdout == '{"closed": false}\n'
+    assert found(client, "flow-open") is None
 
 
 def test_a_paused_recurring_job_that_missed_its_night_is_found_with_who_and_why(

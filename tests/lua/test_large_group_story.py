@@ -58,7 +58,7 @@ def act(door: Door, action: str, jid: str) -> Any:
 def members(door: Door, flow: str = "f") -> list[int]:
     """Members, jobs of each, complete, failed, cancelled, open."""
     [row] = door("flow_get", flow)
-    return row[3:]
+    return row[3:9]
 
 
 def test_what_follows_a_large_group_starts_once_it_is_closed_and_all_of_it_has_ended(door: Door):

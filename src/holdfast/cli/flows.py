@@ -21,6 +21,7 @@ from holdfast.cli.output import (
 from holdfast.client.sync import Client
 from holdfast.commands.flows import (
     LARGE_GROUP,
+    FlowClose,
     FlowFacts,
     FlowForget,
     FlowGet,
@@ -221,6 +222,21 @@ def _act(client: Client, action: Action, jids: Sequence[str], done: str, as_json
         for jid, why in refused.items():
             echo_text(f"holdfast: {jid}: {why}", err=True)
     return 1 if refused else 0
+
+
+@examples("holdfast flows close nightly-28")
+@flows.command()
+@FLOW
+@store_options
+@json_option
+def close(flow: str, place: StorePlace, as_json: bool) -> None:
+    """Add no more calls to the group of an open flow: what follows starts once all have ended. JSON: `closed`, false if it was before."""
+    with place.client(must_exist=True) as client:
+        closed = client.run(FlowClose(check_name("flow", flow)))
+    if as_json:
+        print_json({"closed": closed})
+    else:
+        echo_text(f"flow {flow} is closed" if closed else f"flow {flow} was closed before")
 
 
 @examples("holdfast flows prune --yes")

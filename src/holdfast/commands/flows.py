@@ -187,7 +187,8 @@ AnyFlowCommand = FlowPut | FlowAdd | FlowClose
 
 
 class MemberCounts(msgspec.Struct, frozen=True, gc=False):
-    """The large group of a flow: how many members it has, of how many jobs each, how they ended, and whether more may be added."""
+    """The large group of a flow: how many members it has, of how many jobs each, how they ended, whether more may be added, and when it
+    got the last ones."""
 
     total: Whole
     stride: Whole
@@ -195,6 +196,7 @@ class MemberCounts(msgspec.Struct, frozen=True, gc=False):
     failed: Whole
     cancelled: Whole
     is_open: bool
+    added_ms: Whole
 
 
 class FlowFacts(msgspec.Struct, frozen=True, gc=False):
@@ -239,8 +241,8 @@ def _members(row: Reply) -> MemberCounts | None:
     """Return what the rest of a row says of a large group."""
     if not row:
         return None
-    total, stride, complete, failed, cancelled, is_open = map(int, row)
-    return MemberCounts(total, stride, complete, failed, cancelled, bool(is_open))
+    total, stride, complete, failed, cancelled, is_open, added = map(int, row)
+    return MemberCounts(total, stride, complete, failed, cancelled, bool(is_open), added)
 
 
 def state_of(states: Sequence[str], last: Sequence[int]) -> str:

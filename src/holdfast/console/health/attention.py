@@ -62,6 +62,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "stalled": Kind("queue", "queues with expired leases"),
     "depends-failed": Kind("queue", "queues with jobs that wait for failed jobs"),
     "flow-failed": Kind("flow", "failed flows"),
+    "flow-open": Kind("flow", "flows left open"),
     "worker-gone": Kind("worker", "silent workers that hold jobs"),
     "throttle-left": Kind("throttle", "throttles full of jobs that do not run"),
     "throttle-full": Kind("throttle", "throttles that are full"),

@@ -16,7 +16,7 @@ from holdfast.client.recurring import declared_templates
 from holdfast.code.calendar import Calendar, check_cron, check_zone, zone_of
 from holdfast.code.failure import error_line
 from holdfast.commands.failures import PARENT_FAILED, FailureGroup
-from holdfast.commands.flows import FlowFacts, FlowGet, FlowStates, counts_of
+from holdfast.commands.flows import FlowFacts, FlowGet, FlowList, FlowStates, counts_of
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import Operations, Scan
@@ -35,6 +35,7 @@ from holdfast.wire.plans import Plan, Planner
 
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
 _LONG_ENDED: Final = 5 * _MINUTE
+_NEWEST_FLOWS: Final = 100
 MANY: Final = 20
 """The smallest number of jobs that counts as a surge or a flood."""
 SURGE: Final = 3.0
@@ -226,7 +227,32 @@ def flows(ask: Planner, facts: NamespaceFacts) -> Plan[RuleFindings]:
         failed = counts_of(one, (yield from ask(FlowStates(one.id, 0, one.steps)))).get("failed", 0)
         if failed:
             found.append(_failed_flow(facts, one, failed, first[one.id]))
-    return RuleFindings("No flow has failed in the middle.", found)
+    found += yield from _open_flows(ask, facts)
+    return RuleFindings("No flow has failed in the middle, or was left open.", found)
+
+
+def _open_flows(ask: Planner, facts: NamespaceFacts) -> Plan[list[Attention]]:
+    """Look for large groups of the newest flows that were left open: what follows them waits for that."""
+    _, _, ids = yield from ask(FlowList("", _NEWEST_FLOWS))
+    found: list[Attention] = []
+    for flow in (yield from ask(FlowGet(ids))) if ids else ():
+        members = None if flow is None else flow.members
+        if flow is None or members is None or not members.is_open:
+            continue
+        age = facts.now - members.added_ms
+        if age < _HOUR:
+            continue
+        text = (
+            f"nothing was added to its group of {counted(members.total, 'call')} for {span(age)}, "
+            "and it is open: what follows waits until the flow is put again, or closed"
+        )
+        command, also = (
+            f"holdfast flows {verb}{facts.flags} {argument(flow.id)}" for verb in ("close", "show")
+        )
+        found.append(
+            Attention("warning", "flow-open", flow.id, text, command, since_ms=members.added_ms, also=also)
+        )
+    return found
 
 
 def _failed_flow(facts: NamespaceFacts, flow: FlowFacts, failed: int, first: JobRow) -> Attention:

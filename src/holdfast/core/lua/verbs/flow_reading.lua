@@ -9,7 +9,7 @@ local PIECE = 256 -- jobs read at once
 
 -- What is known of some flows: total, created and label of each, an empty list of one that is not there. Of one with a
 -- large group also how many members that has, of how many jobs each, how many of them are complete, failed, and were
--- cancelled, and whether it is open.
+-- cancelled, whether it is open, and when it got its last ones.
 function M.get(ctx, args, first, last)
   local rows = {}
   for i = first, last do
@@ -17,7 +17,7 @@ function M.get(ctx, args, first, last)
     rows[#rows + 1] = row
     if group then
       local about = {
-        group.members, group.stride, group.done, group.failed, group.cancelled, group.is_open and 1 or 0,
+        group.members, group.stride, group.done, group.failed, group.cancelled, group.is_open and 1 or 0, group.added,
       }
       for k = 1, #about do row[#row + 1] = about[k] end
     end

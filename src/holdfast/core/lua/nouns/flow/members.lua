@@ -4,12 +4,12 @@
 -- waits until its members have ended, and then ends as they did; what follows waits for it as for any other job. The
 -- members come behind the jobs that were put with the flow, in calls of their own, until the group is closed.
 --
--- In the hash `J:<flow>`: `members`, how many were added; `done`, `failed` and `cancelled`, how many have ended so;
--- `open`, "1" until it is closed; `policy`, as that of an edge; `gather`, whether the job of the group ends with all
--- results (`list`) or with where they are (`pages`); `stride`, how many jobs each member is, of which the last one is
--- counted; `ended`, once the job of the group is complete. The hash `J:<flow>\tr` has by number what members ended with
--- that are complete, `\tf` and `\tc` why others failed or were cancelled: so an end counts once, however often it is
--- reported.
+-- In the hash `J:<flow>`: `members`, how many were added, the last ones at `added`; `done`, `failed` and `cancelled`,
+-- how many have ended so; `open`, "1" until it is closed; `policy`, as that of an edge; `gather`, whether the job of
+-- the group ends with all results (`list`) or with where they are (`pages`); `stride`, how many jobs each member is, of
+-- which the last one is counted; `ended`, once the job of the group is complete. The hash `J:<flow>\tr` has by number
+-- what members ended with that are complete, `\tf` and `\tc` why others failed or were cancelled: so an end counts
+-- once, however often it is reported.
 local settings = require("nouns.setting.settings")
 local M = {}
 
@@ -47,22 +47,27 @@ end
 
 function M.write(ctx, flow, group)
   local key = ctx.keys.flow .. flow
-  call("HSET", key, "members", 0, "open", 1, "policy", group.policy, "gather", group.gather, "stride", group.stride)
+  call("HSET", key, "members", 0, "open", 1, "policy", group.policy, "gather", group.gather, "stride", group.stride,
+    "added", ctx.now)
 end
 
 -- The large group of a flow, nil if there is none.
 function M.read(ctx, flow)
   local found = call("HMGET", ctx.keys.flow .. flow, "policy", "members", "open", "gather", "stride", "total", "ended",
-    "done", "failed", "cancelled")
+    "done", "failed", "cancelled", "added")
   if not found[1] then return nil end
   return {
     flow = flow, policy = found[1], members = tonumber(found[2]), is_open = found[3] == "1", gather = found[4],
     stride = tonumber(found[5]), first = tonumber(found[6]), has_ended = found[7] == "1",
     done = tonumber(found[8] or 0), failed = tonumber(found[9] or 0), cancelled = tonumber(found[10] or 0),
+    added = tonumber(found[11] or 0),
   }
 end
 
-function M.add(ctx, flow, count) call("HINCRBY", ctx.keys.flow .. flow, "members", count) end
+function M.add(ctx, flow, count)
+  call("HINCRBY", ctx.keys.flow .. flow, "members", count)
+  call("HSET", ctx.keys.flow .. flow, "added", ctx.now)
+end
 
 function M.close(ctx, flow) call("HSET", ctx.keys.flow .. flow, "open", 0) end
 
