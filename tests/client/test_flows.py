@@ -6,6 +6,7 @@ import pytest
 
 import holdfast
 from holdfast import FlowOutcome, UsageError, chain, group, join
+from holdfast.commands.jobs import JobGet
 from holdfast.errors import JobExists, JobFailed, JobNotFound
 
 
@@ -211,8 +212,11 @@ def test_bad_flows_are_refused_before_anything_is_written(shop: Shop):
         (lambda: shop.put(shop.count.options(jid="x").call(1)), "a job of a flow has no jid"),
         (lambda: shop.put(only.call(1)), "only is unique"),
         (lambda: shop.put(call, jid=""), "jid"),
-        (lambda: shop.do(lambda: shop.count.put_many([call.then(shop.count)])), "put it as a flow"),
-        (lambda: shop.do.client.schedule(call.after("x"), every=60), "put it as a flow"),
+        (
+            lambda: shop.do(lambda: shop.count.put_many([call.then(shop.count)])),
+            "is part of a flow: put it by app.put",
+        ),
+        (lambda: shop.do.client.schedule(call.after("x"), every=60), "is part of a flow: put it by app.put"),
         (lambda: shop.count.call(1).then(shop.store), "requires the argument 'table'"),
     ]
     for wrong, sentence in bad:
@@ -226,3 +230,14 @@ def test_bad_flows_are_refused_before_anything_is_written(shop: Shop):
 def test_calls_keep_the_name_of_release_0_2(shop: Shop):
     assert len(shop.do(lambda: shop.count.put_many([shop.count.bind(1)]))) == 1
     assert holdfast.chain is chain
+
+
+def test_a_job_whose_result_is_passed_on_but_not_kept_needs_a_worker_that_sends_it(shop: Shop):
+    handle = shop.put(shop.store.call(1, table="t").then(shop.label), jid="kept")
+    plain = shop.put(chain(shop.fetch.call("x"), shop.parse))
+    client = shop.do.client
+    [first, last] = shop.do(lambda: client.run(JobGet(["kept-0", "kept-1"])))
+    assert [first.options.get("needs"), last.options.get("needs")] == [1, None]
+    assert [job.options for job in shop.do(lambda: client.run(JobGet(plain.jids)))] == [{}, {}]
+    shop.work()
+    assert shop.result(handle) == "T=1"

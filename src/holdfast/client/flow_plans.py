@@ -2,8 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Final, Literal, cast
+
+from msgspec.structs import replace
 
 from holdfast.client.calls import MAX_JOBS, PLACE, AnyGroup, Call, CallEdge, Group, Parent
 from holdfast.client.flow_results import Results
@@ -23,6 +26,7 @@ from holdfast.commands.flows import (
 from holdfast.commands.options import JobWithOptions
 from holdfast.errors import UsageError
 from holdfast.ids import mint_jid
+from holdfast.models.layout import LEVEL
 from holdfast.settings import Settings, check_name
 
 _WORDS: Final = 4096
@@ -72,6 +76,7 @@ class FlowPlan:
         self.last = [0] if flow is large else [self._numbers[id(one)] for one in ends]
         if not self.calls:
             raise UsageError("a flow has at least one job, and this group is empty")
+        self.jobs = _with_levels(self.jobs, self.calls[len(self.calls) - len(self.jobs) :])
         if large is not None:
             self.jobs.insert(0, self._standing(large))
 
@@ -127,6 +132,7 @@ class FlowPlan:
         """Return the jobs of one call of the large group, the first of which has the number `start`."""
         numbers: dict[int, int] = {}
         jobs: list[FlowJob] = []
+        calls: list[Call[object]] = []
         for call, edges in self._ordered(last, (), numbers):
             if id(call) in self._inner:
                 raise UsageError(f"{call!r} is part of two calls of a large group")
@@ -138,7 +144,8 @@ class FlowPlan:
                 self._inner[id(call)] = call
             numbers[id(call)] = start + len(jobs)
             jobs.append(self._job(call, start + len(jobs), edges, numbers))
-        return jobs
+            calls.append(call)
+        return _with_levels(jobs, calls, {jobs[-1].job.jid})
 
     def _ordered(
         self, last: Call[object], inherited: Sequence[CallEdge], numbers: dict[int, int]
@@ -254,6 +261,31 @@ class FlowPlan:
                 "the steps behind a large group take its results as a list, or all of them as Results[…]"
             )
         return ways.pop() if ways else "pages"
+
+
+def _with_levels(
+    jobs: Sequence[FlowJob], calls: Sequence[Call[object] | None], taken: AbstractSet[str] = frozenset()
+) -> list[FlowJob]:
+    """Return jobs, of which those need a worker of this release that keep no result, but have it taken: older ones would not send it.
+
+    `taken` are jids of which that is known already.
+    """
+    wanted = taken | {
+        edge.parent for job in jobs for edge in job.edges if edge.start >= 0 and edge.policy != "rescue"
+    }
+    return [
+        _with_level(job) if job.job.jid in wanted and call is not None and not _keeps(call) else job
+        for job, call in zip(jobs, calls, strict=True)
+    ]
+
+
+def _keeps(call: Call[object]) -> bool:
+    return bool(call.changes.get("result_keep", call.entry.keep_ms))
+
+
+def _with_level(job: FlowJob) -> FlowJob:
+    options = replace(job.job.options, needs=LEVEL)
+    return replace(job, job=replace(job.job, options=options))
 
 
 def plan(flow: object, jid: object, settings: Settings, is_open: bool = False) -> FlowPlan:

@@ -232,9 +232,11 @@ def _offset(seconds: float, interval: float) -> float:
 
 
 def check_alone(call: Call[object]) -> None:
-    """Raise UsageError for a call that waits for others: only a flow puts those."""
-    if call.edges or call.before:
-        raise UsageError(f"{call!r} waits for other calls: put it as a flow, by app.put(…)")
+    """Raise UsageError for a call with others in front of it or behind: only a flow puts those."""
+    if call.edges or call.before or call.rescues:
+        raise UsageError(
+            f"{call!r} is part of a flow: put it by app.put(…); a recurring job puts a flow by returning it"
+        )
 
 
 def declare(call: object, timing: Timing, module: str) -> None:
