@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import FlowOutcome, Results, UsageError, chain, group, join
+from holdfast import AsyncClient, FlowOutcome, Results, UsageError, chain, group, join
 from holdfast.errors import FlowClosed, JobFailed, QueueFull
 
 MANY = 600
@@ -219,6 +219,7 @@ def test_what_no_large_group_can_be_is_refused_before_anything_is_put(mill: Mill
         mill.put(group(shared.then(mill.grind) for _ in range(MANY)).then(mill.total), jid="shared")
     assert mill.do(lambda: mill.do.client.jobs.get("shared-0")) == []
     plain = mill.put(mill.grind.call(1))
+    assert mill.do(lambda: plain.add([])) == 0
     with pytest.raises(UsageError, match="open=True"):
         mill.do(lambda: plain.add([mill.grind.call(1)]))
 
@@ -231,3 +232,25 @@ def test_calls_that_an_iterator_gave_once_are_not_put_again(mill: Mill):
     first, second = mill.put(often), mill.put(often)
     mill.work()
     assert mill.result(first) == mill.result(second)
+
+
+def test_jobs_of_a_group_add_others_while_they_run(mill: Mill):
+    app = mill.do.client
+
+    def children(number: int) -> list[Any]:
+        return [crawl.call(n) for n in (2 * number, 2 * number + 1) if n < 64]
+
+    def crawl_plain(number: int) -> int:
+        app.flow("crawl").add(children(number))
+        return number
+
+    async def crawl_async(number: int) -> int:
+        await (await app.flow("crawl")).add(children(number))
+        return number
+
+    is_async = isinstance(app, AsyncClient)
+    crawl = app.job(name="crawl", queue="q")(crawl_async if is_async else crawl_plain)
+    handle = mill.put(group([crawl.call(1)]).then(mill.total), jid="crawl", open=True)
+    mill.do(handle.close)
+    mill.work()
+    assert mill.result(handle) == sum(range(1, 64))

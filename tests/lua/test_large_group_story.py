@@ -11,6 +11,7 @@ from native_door import Door, StoreMessage
 pytestmark = pytest.mark.each
 
 DATA = '{"args":[null],"kwargs":{}}'
+NOBODY = ("", "", 0, 0)
 PLACE = f"{DATA.index('null')} 4"
 
 
@@ -26,9 +27,9 @@ def put(door: Door, policy: str = "fail", gather: str = "list", stride: int = 1,
     assert door("flow_put", "", 0, flow, "label", *stands, *follows) == 1
 
 
-def add(door: Door, *numbers: int, flow: str = "f", again: bool = True) -> int:
+def add(door: Door, *numbers: int, flow: str = "f", again: bool = True, adder: Any = NOBODY) -> int:
     words = [word for n in numbers for word in job(f"{flow}-{n}")]
-    return door("flow_add", "", 0, flow, numbers[0], int(again), *words)
+    return door("flow_add", "", 0, flow, numbers[0], int(again), *adder, *words)
 
 
 def close(door: Door, flow: str = "f") -> int:
@@ -172,7 +173,7 @@ def test_a_member_of_several_jobs_is_counted_by_its_last_one(door: Door):
     put(door, stride=2)
     words = [*job("f-2"), *job("f-3", "edge", f"fail {PLACE} f-2", data=DATA)]
     words += [*job("f-4"), *job("f-5", "edge", f"fail {PLACE} f-4", data=DATA)]
-    assert door("flow_add", "", 0, "f", 2, 0, *words) == 4
+    assert door("flow_add", "", 0, "f", 2, 0, *NOBODY, *words) == 4
     close(door)
     end_all(door)
     assert [members(door)[:3], door.state("f-0")] == [[2, 2, 0], "depends"]
@@ -219,3 +220,28 @@ def test_the_job_of_a_group_is_never_ready(door: Door):
     door.put("other", "f-0", mode="move")
     assert door.state("f-0") == "depends"
     assert [one.jid for one in door.pop("w", "q", n=5)] == ["f-2"]
+
+
+def test_a_running_member_adds_others_to_a_closed_group_once_however_often_it_runs(door: Door):
+    put(door)
+    add(door, 2)
+    close(door)
+    [one] = door.pop("w", "q")
+    by_it = ("w", "f-2", one.token, 1)
+    assert add(door, 3, 4, again=False, adder=by_it) == 2
+    assert add(door, 5, 6, again=False, adder=by_it) == 0
+    door("complete", "w", "f-2", one.token, "", 0, "2")
+    assert door.state("f-0") == "depends"
+    with pytest.raises(StoreMessage, match="HF_LEASE_LOST"):
+        add(door, 5, again=False, adder=("w", "f-2", one.token, 2))
+    end_all(door)
+    assert argument(door) == [2, 3, 4]
+
+
+def test_only_members_add_to_a_closed_group(door: Door):
+    put(door)
+    close(door)
+    door.put("other", "f-9-7", "stranger")
+    for stranger in door.pop("w", "other", n=2):
+        with pytest.raises(StoreMessage, match="is not one of the jobs of the large group of flow f"):
+            add(door, 2, again=False, adder=("w", stranger.jid, stranger.token, 1))

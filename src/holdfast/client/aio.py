@@ -127,7 +127,7 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncMethods):
 
         made = plan(flow, jid, self.settings, open)
         answers = [await self.run(command) for command in made.commands()]
-        return AsyncFlowHandle(self, made.id, outline_of(made), bool(answers[0]), made)
+        return AsyncFlowHandle(self, made.id, outline_of(made), bool(answers[0]))
 
     async def flow(self, jid: str, /) -> "AsyncFlowHandle[Any]":
         """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow_reading.lua."""

@@ -6,15 +6,19 @@ from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequen
 from time import monotonic, sleep
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, cast
 
-from holdfast.client.calls import Call, Group
+from msgspec.structs import replace
+
+from holdfast.client.calls import MAX_JOBS, Call, Group
 from holdfast.client.descriptors import AnyClient
 from holdfast.client.flow_plans import FlowPlan
 from holdfast.client.flow_results import Results
 from holdfast.client.put_handles import AsyncHandle, Handle, decoder_of
+from holdfast.code.current import running
 from holdfast.code.steps import Steps, await_steps, run_steps
 from holdfast.commands.flows import (
     ENDED,
     MAX_STATES,
+    Adder,
     FlowClose,
     FlowFacts,
     FlowGet,
@@ -51,7 +55,7 @@ class FlowOutline(NamedTuple):
 class AnyFlowHandle(Generic[R_co]):
     """The base of the sync and the async handle of a flow: its id, and the jids of the jobs that it was put with."""
 
-    __slots__ = ("_outline", "_plan", "app", "is_new", "jid", "jids")
+    __slots__ = ("_outline", "app", "is_new", "jid", "jids")
 
     def __init__(
         self,
@@ -59,14 +63,13 @@ class AnyFlowHandle(Generic[R_co]):
         jid: str,
         outline: FlowOutline,
         is_new: bool | None,
-        plan: FlowPlan | None = None,
     ) -> None:
         self.app, self.jid = app, jid
         self.jids = [f"{jid}-{number}" for number in range(len(outline.returns))]
         """Those of a large group have the numbers behind them."""
         self.is_new = is_new
         """Whether this put made the flow; None where no put did."""
-        self._outline, self._plan = outline, plan
+        self._outline = outline
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.jid} of {len(self.jids)}>"
@@ -127,16 +130,32 @@ class AnyFlowHandle(Generic[R_co]):
         count = facts.members.total if facts.members else 0
         return Results(self.jid, count, decoder_of(self._outline.members), run=self.app.run)
 
+    def _adder(self) -> Adder | None:
+        """Return the running job as the one that adds, None if it is not of this flow: then only an open flow gets more."""
+        current = running.get()
+        facts = None if current is None else current.facts
+        flow, _, number = ("", "", "") if facts is None else facts.jid.rpartition("-")
+        if current is None or facts is None or flow != self.jid or not number.isdigit():
+            return None
+        current.additions += 1
+        return Adder(facts.worker, facts.jid, facts.token, current.additions)
+
     def _add(self, calls: Iterable[Call[object]]) -> Steps[int]:
-        plan = self._plan
-        if plan is None or plan.large is None:
-            raise UsageError("add: only the handle of put(…, open=True) adds calls")
+        group = Group(calls)
+        if not group.calls:
+            return 0
         facts = yield from self._facts()
+        if facts.members is None:
+            raise UsageError(
+                f"add: flow {self.jid} was not put with open=True, and has no group of more than {MAX_JOBS} jobs"
+            )
+        plan = FlowPlan(group, self.jid, self.app.settings, group, True)
         added, start = 0, facts.total
-        for command in plan.additions(Group(calls), start, repeat=False):
+        for command in plan.additions(group, start, repeat=False):
+            adder = self._adder()
             for _ in range(_ADDERS):
                 try:
-                    added += yield self.app.run(command.at(start))
+                    added += yield self.app.run(replace(command.at(start), adder=adder))
                     break
                 except WrongState:
                     start = (yield from self._facts()).total
@@ -206,7 +225,9 @@ class FlowHandle(AnyFlowHandle[R_co]):
     def add(self, calls: Iterable[Call[object]]) -> int:
         """Add calls to the group of a flow that was put with `open=True`. Returns how many jobs that were.
 
-        Raises FlowClosed, UsageError, QueueFull: then those in front of it were added.
+        A running job of the group may add others as long as it runs, closed or not: `app.flow(jid).add(…)`; if it runs again, what it added
+        before counts, in the order of its additions. Raises FlowClosed, LeaseLost, UsageError, QueueFull: then those in front of it were
+        added.
         """
         return run_steps(self._add(calls))
 

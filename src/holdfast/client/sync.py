@@ -184,7 +184,7 @@ class Client(Decorating, ClientBase[Redis], SyncMethods):
 
         made = plan(flow, jid, self.settings, open)
         answers = [self.run(command) for command in made.commands()]
-        return FlowHandle(self, made.id, outline_of(made), bool(answers[0]), made)
+        return FlowHandle(self, made.id, outline_of(made), bool(answers[0]))
 
     def flow(self, jid: str, /) -> "FlowHandle[Any]":
         """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow_reading.lua."""

@@ -20,10 +20,11 @@ class RunningJob:
     `lost` returns the reason if its lease is known to be lost, else "". `sandbox` returns the directory of its sandbox,
     and `enter_sandbox` makes that the working directory, if class jobs of this pool run there. `lines` are the last that
     it logged. `error` is the exception for which it fails. `begun` and `interrupted` are when it began and was last interrupted, in monotonic seconds. `slot` is its
-    slot in a pool with several. `thread` is the native number of the thread in which an event loop has it run, 0 outside.
+    slot in a pool with several. `additions`: how often it has added jobs to its flow. `thread` is the native number of the thread in which an event loop has it run, 0 outside.
     """
 
     __slots__ = (
+        "additions",
         "begun",
         "enter_sandbox",
         "error",
@@ -49,6 +50,7 @@ class RunningJob:
         self.enter_sandbox: Callable[[], None] | None = None
         self.lines: deque[str] | None = None
         self.error: BaseException | None = None
+        self.additions = 0
         self.begun = 0.0
         self.interrupted = -inf
         self.slot: Any = None

@@ -135,10 +135,24 @@ class EndWithFlow(CommandBase, frozen=True, gc=False):
         return text(reply[1])
 
 
+class Adder(msgspec.Struct, frozen=True, gc=False):
+    """A running job of a large group that adds others to it: its lease, and how often this run has added before."""
+
+    worker: Name
+    jid: Name
+    token: int
+    times: Whole
+
+    def words(self) -> tuple[Word, ...]:
+        """Its words."""
+        return (self.worker, self.jid, self.token, self.times)
+
+
 class FlowAdd(CommandBase, frozen=True, gc=False):
     """Add up to 512 jobs to the large group of a flow, which have the numbers from `start` on. Returns how many are new.
 
-    With `repeat` those that were added before stay as they are; else WrongState is raised if others came first. Raises JobNotFound, FlowClosed, JobExists, QueueFull, TooMany. Core: verbs/flow.lua.
+    With `repeat` those that were added before stay as they are; else WrongState is raised if others came first. An `adder` may
+    add to a closed group, too, and what a former run of it added stays as it is: then 0 is returned. Raises JobNotFound, LeaseLost, FlowClosed, JobExists, QueueFull, TooMany. Core: verbs/flow.lua.
     """
 
     verb: ClassVar[str] = "flow_add"
@@ -149,9 +163,17 @@ class FlowAdd(CommandBase, frozen=True, gc=False):
     start: Whole
     jobs: Sequence[FlowJob]
     repeat: bool = False
+    adder: Adder | None = None
 
     def words(self) -> Sequence[Word]:
-        return (self.flow, self.start, int(self.repeat), *(word for job in self.jobs for word in job.words()))
+        adder = ("", "", 0, 0) if self.adder is None else self.adder.words()
+        return (
+            self.flow,
+            self.start,
+            int(self.repeat),
+            *adder,
+            *(word for job in self.jobs for word in job.words()),
+        )
 
     def read(self, reply: Reply) -> int:
         return int(reply)
@@ -161,7 +183,7 @@ class FlowAdd(CommandBase, frozen=True, gc=False):
         if start == self.start:
             return self
         names = {f"{self.flow}-{self.start + n}": f"{self.flow}-{start + n}" for n in range(len(self.jobs))}
-        return FlowAdd(self.flow, start, [job.renamed(names) for job in self.jobs], self.repeat)
+        return FlowAdd(self.flow, start, [job.renamed(names) for job in self.jobs], self.repeat, self.adder)
 
 
 class FlowClose(CommandBase, frozen=True, gc=False):

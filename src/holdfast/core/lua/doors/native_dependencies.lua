@@ -81,17 +81,21 @@ return {
     for i = 1, count do how.last[i] = checks.number(args, 9 + i, "number", 0, #jobs - 1) end
     return flow_verbs.end_with(ctx, worker, jid, tonumber(args[3]), how, flow, label, jobs)
   end },
-  { "flow_add", ADDS, "line number flow start repeat " ..
+  { "flow_add", ADDS, "line number flow start repeat worker jid token times " ..
     "(queue priority retries delay jid klass data options (option value)...)...",
     requests.row(function(ctx, args)
       local flow, start = checks.name(args, 3, "flow"), checks.number(args, 4, "start", 0, bounds.CENTURY)
       local is_repeat = checks.number(args, 5, "repeat", 0, 1) == 1
-      local jobs = put_options.placed(args, 6, 0, MOST_OF_FLOW, true)
+      local adder = args[6] ~= "" and {
+        worker = checks.word(args, 6, "worker"), jid = checks.name(args, 7, "jid"), token = tonumber(args[8]),
+        times = checks.number(args, 9, "times", 0, bounds.CENTURY),
+      } or nil
+      local jobs = put_options.placed(args, 10, 0, MOST_OF_FLOW, true)
       if #jobs < 1 or #jobs > MOST then checks.bad("1 to " .. MOST .. " jobs a call are added to a flow") end
       for i = 1, #jobs do
         if jobs[i].opts.group then checks.bad("only the first job of a flow stands for a large group") end
       end
-      return flow_verbs.add(ctx, flow, start, is_repeat, jobs)
+      return flow_verbs.add(ctx, flow, start, is_repeat, adder, jobs)
     end) },
   { "flow_close", DRAINS, "line number flow", requests.row(function(ctx, args)
     return flow_verbs.close(ctx, checks.name(args, 3, "flow"))

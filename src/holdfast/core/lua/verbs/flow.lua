@@ -190,20 +190,33 @@ local function new_ones(group, start, jobs, is_repeat)
   return new
 end
 
+-- Whether a member of the flow, whose lease is held, added these before: `adder` has worker, jid, token, and how often
+-- this run has added. Refused for a job that is none.
+local function was_added(ctx, flow, adder)
+  local r, refused = lease.held(ctx, adder.worker, adder.jid, adder.token)
+  if not r then refuse.for_all(refused) end
+  if not record.has(r.flags, record.FLAG.FLOW) or members.flow_of(adder.jid) ~= flow then
+    refuse.call("BAD_ARGUMENT", format("%s is not one of the jobs of the large group of flow %s", adder.jid, flow))
+  end
+  return members.was_added(ctx, flow, adder)
+end
+
 -- More members of a large group, as `jobs` of `M.put`, which have the numbers from `start` on. If `is_repeat`, those
--- that were added before stay as they are. Returns how many are new.
-function M.add(ctx, flow, start, is_repeat, jobs)
+-- that were added before stay as they are. A member that runs (`adder`) may add others when the group is closed, too:
+-- it has not ended yet; what a former run of it added stays as it is. Returns how many are new.
+function M.add(ctx, flow, start, is_repeat, adder, jobs)
   local group = members.read(ctx, flow)
   if not group then refuse.call("JOB_NOT_FOUND", "flow " .. flow .. " has no large group") end
+  if adder and was_added(ctx, flow, adder) then return 0 end
   if #jobs % group.stride ~= 0 or (start - group.first) % group.stride ~= 0 then
     refuse.call("BAD_ARGUMENT", format("each member of flow %s is %d jobs", flow, group.stride))
   end
   local new = new_ones(group, start, jobs, is_repeat)
   if #new == 0 then return 0 end
-  if not group.is_open then refuse.call("FLOW_CLOSED", flow) end
+  if not group.is_open and not adder then refuse.call("FLOW_CLOSED", flow) end
   check(ctx, flow, new, start + #jobs - #new)
   for i = group.stride, #new, group.stride do new[i].is_counted = true end
-  members.add(ctx, flow, #new / group.stride)
+  members.add(ctx, flow, #new / group.stride, adder)
   put_all(ctx, new)
   return #new
 end

@@ -9,13 +9,14 @@
 -- the group ends with all results (`list`) or with where they are (`pages`); `stride`, how many jobs each member is, of
 -- which the last one is counted; `ended`, once the job of the group is complete. The hash `J:<flow>\tr` has by number
 -- what members ended with that are complete, `\tf` and `\tc` why others failed or were cancelled: so an end counts
--- once, however often it is reported.
+-- once, however often it is reported. The hash `J:<flow>\ta` has what members added while they ran: so a second run of
+-- one adds it no second time.
 local settings = require("nouns.setting.settings")
 local M = {}
 
 M.KLASS = "holdfast.group" -- of the job that stands for a group
 M.PAGES = "pages"
-local DONE, FAILED, CANCELLED = "\tr", "\tf", "\tc"
+local DONE, FAILED, CANCELLED, ADDED = "\tr", "\tf", "\tc", "\ta"
 local RUN = "run"
 local PIECE = 512
 
@@ -64,9 +65,19 @@ function M.read(ctx, flow)
   }
 end
 
-function M.add(ctx, flow, count)
-  call("HINCRBY", ctx.keys.flow .. flow, "members", count)
-  call("HSET", ctx.keys.flow .. flow, "added", ctx.now)
+-- What stands for one addition by a member that runs: which member, and how often this run of it has added.
+local function addition(flow, adder) return format("%s.%d", sub(adder.jid, #flow + 2), adder.times) end
+
+-- Whether a member added these before, in another run or a repeated call.
+function M.was_added(ctx, flow, adder)
+  return call("HGET", ctx.keys.flow .. flow .. ADDED, addition(flow, adder)) and true or false
+end
+
+function M.add(ctx, flow, count, adder)
+  local key = ctx.keys.flow .. flow
+  call("HINCRBY", key, "members", count)
+  call("HSET", key, "added", ctx.now)
+  if adder then call("HSET", key .. ADDED, addition(flow, adder), count) end
 end
 
 function M.close(ctx, flow) call("HSET", ctx.keys.flow .. flow, "open", 0) end
@@ -133,13 +144,13 @@ end
 function M.finish(ctx, group)
   local key = ctx.keys.flow .. group.flow
   call("HSET", key, "ended", 1)
-  if group.gather ~= M.PAGES then call("UNLINK", key .. DONE, key .. FAILED, key .. CANCELLED) end
+  if group.gather ~= M.PAGES then call("UNLINK", key .. DONE, key .. FAILED, key .. CANCELLED, key .. ADDED) end
 end
 
 -- The flow is forgotten.
 function M.forget(ctx, flow)
   local key = ctx.keys.flow .. flow
-  call("UNLINK", key .. DONE, key .. FAILED, key .. CANCELLED)
+  call("UNLINK", key .. DONE, key .. FAILED, key .. CANCELLED, key .. ADDED)
 end
 
 return M
