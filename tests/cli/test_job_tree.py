@@ -38,11 +38,11 @@ def jids(job: Any) -> Any:
 def nightly(client: Client) -> str:
     """A flow: two jobs, a third with their results, of which two more get the result. The first one is complete."""
 
-    @client.job(name="shop.count", queue="q")
+    @client.job(name="tree.count", queue="q")
     def count(page: int) -> int:
         return page
 
-    @client.job(name="shop.total", queue="q")
+    @client.job(name="tree.total", queue="q")
     def total(counts: list[int]) -> int:
         return sum(counts)
 
@@ -57,12 +57,12 @@ def test_a_job_of_a_flow_shows_edges_that_are_closed_too(run: Any, tree: Any, cl
     found = tree("nightly-3")
     assert found["flow"] == nightly
     before = found["waits_for"]["jobs"]
-    assert [one["klass"] for one in before] == ["shop.count", "shop.count"]
+    assert [one["klass"] for one in before] == ["tree.count", "tree.count"]
     assert [[one["on_failure"] for one in parent["jobs"]] for parent in before] == [["run"], ["run"]]
     assert [[one["state"] for one in parent["jobs"]] for parent in before] == [["complete"], ["complete"]]
     assert [parent["jobs"][0]["is_repeated"] for parent in before] == [False, True]
     assert [(one["klass"], one["state"]) for one in found["waited_for_by"]["jobs"]] == [
-        ("shop.count", "depends")
+        ("tree.count", "depends")
     ]
     shown = run("nightly-3").stdout
     assert "of flow nightly\n" in shown
@@ -123,7 +123,7 @@ def test_a_job_that_does_not_exist_has_no_tree(run: Any, client: Client):
 def test_a_job_of_a_flow_that_was_cancelled_keeps_its_place(tree: Any, client: Client, nightly: str):
     client.jobs.cancel("nightly-1")
     one, other = tree("nightly-3")["waits_for"]["jobs"]
-    assert (one["jid"], one["state"], one["klass"], one["queue"]) == ("nightly-1", "gone", "shop.count", "")
+    assert (one["jid"], one["state"], one["klass"], one["queue"]) == ("nightly-1", "gone", "tree.count", "")
     assert jids(one) == {"nightly-0": {}}
     assert other["state"] == "waiting"
 

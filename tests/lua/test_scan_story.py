@@ -52,6 +52,14 @@ def varied(core, clock, door: Door) -> Door:
     door.put("q", "out", priority=-7)
     door.put_waiting("child1", "wait1")
     door.put_waiting("child2", "wait1")
+    door(
+        "flow_put",
+        "",
+        0,
+        "f",
+        "k",
+        *(word for n in range(3) for word in ("other", 0, 0, 0, f"f-{n}", "k", "{}", 0)),
+    )
     for jid in ("lost1", "run1", "bad1", "done1", "full1", "due1", "later1", "wait1", "child1"):
         core(Tag("add", jid, ["vip"]))
         core(Track(True, jid))
@@ -67,6 +75,7 @@ EXPECTED = {
     ("failed", "q"): ["bad2", "bad1"], ("group", "G"): ["bad2", "bad1"], ("completed", ""): ["done2", "done1"],
     ("tracked", ""): ["child1", "wait1", "later1", "due1", "full1", "done1", "bad1", "run1", "lost1"],
     ("tagged", "vip"): ["lost1", "run1", "bad1", "done1", "full1", "due1", "later1", "wait1", "child1"],
+    ("flow", "f"): ["f-0", "f-1", "f-2"],
 }  # fmt: skip
 STATES = {
     "lost1": "stalled", "run1": "running", "bad1": "failed", "done1": "complete", "full1": "throttled",
@@ -179,6 +188,18 @@ def test_much_data_ends_a_page_early(core, door: Door):
     assert len(core(Scan("waiting", "q", None, 512)).jobs) == 7
 
 
+def test_jobs_of_a_flow_that_are_not_kept_any_more_are_left_out_of_its_scan(core, varied: Door):
+    varied("cancel", "", 0, "f-1")
+    [first] = varied.pop("w", "other")
+    core(Fail("w", first, "G", "it broke"))
+    found = list(walk(core, "flow", "f", 1, "e"))
+    assert [(row.jid, row.state, row.message) for row in found] == [
+        ("f-0", "failed", "it broke"),
+        ("f-2", "waiting", ""),
+    ]
+    assert core(Scan("flow", "f", ("0", "f-0"), 5)).size == 3
+
+
 def test_long_messages_end_a_page_early(core, door: Door):
     door.put("q", *[f"j{n:02}" for n in range(40)])
     for job in door.pop("w", "q", n=40):
@@ -202,7 +223,7 @@ def test_every_set_can_be_scanned_when_there_is_nothing(core, door: Door):
         ("waiting", "q", "x", "j"), ("waiting", "q", "nan", "j"), ("waiting", "q", " 1", "j"), ("waiting", "q", "due:x", "j"),
         ("running", "q", "due:5", "j"), ("waiting", "q", "", "", 513), ("waiting", "q", "", "", -1), ("waiting", "q", "", "", "x"),
         ("waiting", "q", "", "", 5, "d" * 17), ("completed", "", "1.5", "j"), ("completed", "", "-1", "j"),
-        ("completed", "", "1e300", "j"), ("waiting", "q", "due:", "j"), ("waiting", "n" * 201),
+        ("completed", "", "1e300", "j"), ("flow", "f", "-1", "j"), ("flow", "f", "1.5", "j"), ("flow", ""), ("waiting", "q", "due:", "j"), ("waiting", "n" * 201),
     ],
 )  # fmt: skip
 def test_a_scan_that_makes_no_sense_is_refused(words, door: Door):

@@ -2,7 +2,10 @@
 
 import json
 
+from everything import put_flow
+
 from holdfast import Client
+from holdfast.commands.flows import Edge
 from holdfast.commands.leases import CompletePop, Done
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
@@ -20,11 +23,13 @@ THROTTLE = "stripe-api.production.eu-central-1.requests-a-second"
 TRACE = "Traceback (most recent call last):\nacme.errors.UpstreamError: the service at https://payments.internal.acme.example/v2/invoices did not respond within 30 s"
 RESULT = json.dumps({"reconciled": [{"invoice": n, "amount": 12.5} for n in range(9)]}).encode()
 FIRST = QUEUES[0]
+FLOW = "reconciliation-of-customer-4711-of-the-eu-region-2026-11"
 GROUP = f"{FIRST}-acme.errors.UpstreamTimeoutError"
 PAGES = {
     "overview": "/", "queues": "/queues", "jobs": "/jobs", "jobs-failed": "/jobs?q=state:failed",
     **{f"queue-{tab}": f"/queues/{FIRST}?tab={tab}" for tab in ("running", "waiting", "throttled", "scheduled", "stalled", "depends", "recurring", "failed")},
     "failed": "/failed", "failure": f"/failed/{GROUP}", "completed": "/completed", "recurring": "/recurring", "throttles": "/throttles",
+    "flows": "/flows", "flow": f"/flows/{FLOW}",
     "topics": "/topics", "topic": "/topics/reminders-of-customers-who-have-not-paid-0", "workers": "/workers", "operations": "/operations",
     "worker": "/workers/" + WORKER.format(0, 2113),
     "tracked": "/tracked", "tags": "/tags", "tag": f"/tags/{TAGS[0]}", "audit": "/audit",
@@ -55,6 +60,9 @@ def fill(client: Client) -> None:
             "Do you need a hand? " * 9,
             delay=60.0 * number,
         )
+    several = [(f"{KLASS}{'BC'[n % 2]}", ()) for n in range(40)]
+    after = [Edge(f"{FLOW}-{n}") for n in range(40)]
+    put_flow(client, FLOW, [*several, (KLASS, after)], FIRST, KLASS.rpartition(".")[2])
     console.run_operation(
         console.start_operation(Spec(action="priority", filter=f"state:failed queue:{FIRST}", value="7"))
     )

@@ -1,8 +1,10 @@
 """One of everything that has a page, under names of any characters, and the addresses of all pages with their tabs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from holdfast import Client
+from holdfast.commands.flows import Edge, FlowJob, FlowPut
+from holdfast.commands.options import JobWithOptions
 from holdfast.console.handles import Console
 from holdfast.console.operations.spec import Spec
 from holdfast.console.page_paths import segment
@@ -20,6 +22,7 @@ VARIANTS = {
     "/tracked": ["tab=waiting"],
     "/failed": ["hours=1", "sort=-latest"],
     "/recurring": ["new=1"],
+    "/flows/{name}": ["state=depends", "node=0"],
     "/workers": ["by=host"],
     "/workers/{name}": ["failures=1"],
     "/config": ["tab=patterns", "tab=priorities", "tab=priorities&patterns=@x,mail-*"],
@@ -48,12 +51,30 @@ def fill(client: Client, name: str = NAME, klass: str = "jobs.Send") -> dict[str
         worker.queues["failing"].pop(1)[0].complete()
     queue.recur("jobs.Digest", {name: name}, interval=60, jid=name)
     client.topics[name].put("m", name, delay=60)
+    put_flow(client, name, [(klass, ()), (klass, (Edge(f"{name}-0", "run"),))], queue="of flows", label=name)
     client.config["of a user"] = name
     console = Console(client, name[:60])
     console.pause(name, why=name)
     operation = console.run_operation(console.start_operation(Spec(action="track", filter="state:failed"))).id
     fixed = {"jobs": f"{name} 0", "workers": console.workers().rows[0].name, "operations": operation}
-    return dict.fromkeys(("queues", "tags", "failed", "recurring", "topics", "throttles"), name) | fixed
+    return (
+        dict.fromkeys(("queues", "tags", "failed", "recurring", "flows", "topics", "throttles"), name) | fixed
+    )
+
+
+def put_flow(
+    client: Client,
+    jid: str,
+    jobs: Sequence[tuple[str, Sequence[Edge]]],
+    queue: str = "q",
+    label: str = "last",
+) -> None:
+    """Put a flow of jobs of any klass, without data; each with what it waits for."""
+    made = [
+        FlowJob(queue, JobWithOptions(klass, b"{}", f"{jid}-{number}"), edges=edges)
+        for number, (klass, edges) in enumerate(jobs)
+    ]
+    assert client.run(FlowPut(jid, label, made))
 
 
 def addresses(names: dict[str, str]) -> list[tuple[View, str, str]]:

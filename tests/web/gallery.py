@@ -19,6 +19,7 @@ from starlette.routing import Route
 from holdfast import AsyncClient
 from holdfast.client.reasons import Check
 from holdfast.models import Counts
+from holdfast.web.charts import GraphNode
 from holdfast.web.context import Context, Flash
 from holdfast.web.gate import Gate
 from holdfast.web.options import Options
@@ -68,9 +69,16 @@ def _jobs(rng: random.Random) -> list[Any]:
     ]
 
 
-def _graph() -> tuple[list[tuple[str, str, str, str]], list[tuple[str, str]]]:
+def _graph() -> tuple[list[GraphNode], list[tuple[str, str, str]]]:
     nodes = [("a", "Feed.fetch", "complete", "#"), ("b", "Feed.parse", "complete", "#"), ("own", "Webhooks.deliver", "failed", "#"), ("c", "Search.index", "depends", "#"), ("d", "Mail.notify", "depends", "#"), ("e", "acme.archive.long.Store", "depends", "#")]  # fmt: skip
-    return nodes, [("a", "own"), ("b", "own"), ("own", "c"), ("own", "d"), ("own", "e")]
+    edges = [
+        ("a", "own", ""),
+        ("b", "own", "wait"),
+        ("own", "c", "fail"),
+        ("own", "d", "run"),
+        ("own", "e", "fail"),
+    ]
+    return [GraphNode(*one) for one in nodes], edges
 
 
 TRACE = """Traceback (most recent call last):

@@ -3,7 +3,10 @@
 import json
 import random
 
+from everything import put_flow
+
 from holdfast import Client
+from holdfast.commands.flows import Edge
 from holdfast.commands.workers import WorkerSeen
 from holdfast.console.handles import Console
 from holdfast.console.operations.spec import Spec
@@ -81,6 +84,7 @@ class Scene:
         self._move_to(NOW_MS - 40_000)
         self._a_failed_job()
         self._dependencies()
+        self._flows()
         self._limits()
         self._odds_and_ends()
         self._move_to(NOW_MS)
@@ -155,6 +159,38 @@ class Scene:
         left = queue.put("Search.index", {"order": 1}, depends=[FAILED], jid="diamond-left")
         right = queue.put("Mail.notify", {"order": 1}, depends=[FAILED], jid="diamond-right")
         queue.put("Archive.store", {"order": 1}, depends=[left, right], jid="diamond-end")
+
+    def _flows(self) -> None:
+        """Pages that are fetched and counted, of which two cannot be fetched; an order whose steps wait in different ways; and an odd one."""
+        jobs = [("shop.pages.fetch", ()) if n % 2 == 0 else ("shop.text.count_words", (Edge(f"nightly-28-{n - 1}"),)) for n in range(240)]  # fmt: skip
+        jobs.append(("shop.text.total", [Edge(f"nightly-28-{n}") for n in range(1, 240, 2)]))
+        jobs.append(("shop.mail.report", (Edge("nightly-28-240", "run"),)))
+        put_flow(self.client, "nightly-28", jobs, "pages", "report")
+        worker = Client(
+            self.client.store_url, namespace=self.client.settings.namespace, hostname="pages-1-310"
+        )
+        for minute in range(14):
+            self._move_to(self.clock.now_ms + 900)
+            for number, job in enumerate(worker.queues["pages"].pop(16)):
+                self._move_to(self.clock.now_ms + self.rng.randrange(5, 40))
+                if minute in (2, 5) and not number:
+                    job.fail(
+                        "pages-ConnectTimeout",
+                        "Traceback (most recent call last):\nhttpx.ConnectTimeout: no response from pages.example.com",
+                    )
+                else:
+                    job.complete()
+        worker.queues["pages"].pop(7)
+        order = [
+            ("shop.orders.check", ()),
+            ("shop.payments.charge", (Edge("order-4711-0"),)),
+            ("shop.stock.reserve", (Edge("order-4711-0"),)),
+            ("shop.orders.ship", (Edge("order-4711-1"), Edge("order-4711-2", "wait"))),
+            ("shop.mail.tell", (Edge("order-4711-3", "run"), Edge(FAILED, "wait"))),
+        ]
+        put_flow(self.client, "order-4711", order, "orders", "tell")
+        put_flow(self.client, HOSTILE, [(HOSTILE, ()), (HOSTILE, (Edge(f"{HOSTILE}-0"),))], "orders", HOSTILE)
+        worker.close()
 
     def _limits(self) -> None:
         """A throttle at its limit, and queues that wait for a reason."""

@@ -83,16 +83,45 @@ def test_a_chain_of_fifty_has_fifty_layers() -> None:
 
 @pytest.mark.full
 def test_a_graph_shows_twelve_of_a_layer_and_how_many_more() -> None:
-    nodes = [("own", "A", "running", "/a"), *((str(at), "B", "depends", "") for at in range(300))]
-    svg = charts.graph(nodes, [("own", str(at)) for at in range(300)], "own")
+    nodes = [
+        charts.GraphNode("own", "A", "running", "/a"),
+        *(charts.GraphNode(str(at), "B", "depends") for at in range(300)),
+    ]
+    svg = charts.graph(nodes, [("own", str(at), "") for at in range(300)], "own")
     assert "and 288 more" in svg
     assert svg.count("<rect") == 13
     assert parsed(svg).get("width") == "436"
 
 
 def test_names_cannot_break_out_of_a_drawing() -> None:
-    svg = charts.graph([("own", '"><script>x</script>\u202e', "failed", '/a"b')], [])
+    svg = charts.graph([charts.GraphNode("own", '"><script>x</script>\u202e', "failed", '/a"b')], [])
     assert "<script" not in svg
     assert "\u202e" not in svg
     assert re.search(r'href="/a&#34;b"', svg)
     parsed(svg)
+
+
+def test_the_edges_of_a_graph_look_like_their_policies_and_nodes_of_several_jobs_have_a_bar() -> None:
+    both = (("complete", 3), ("failed", 1))
+    nodes = [
+        charts.GraphNode("a", "count × 4", "failed", "", "1 failed, 3 complete", "all of it", both),
+        *(charts.GraphNode(name, "B", "depends") for name in "bcd"),
+    ]
+    svg = parsed(charts.graph(nodes, [("a", "b", "fail"), ("a", "c", "run"), ("a", "d", "wait")]))
+    assert [path.get("class") for path in svg.iter("path")] == ["edge", "edge run", "edge wait"]
+    bars = [(bar.get("class"), bar.get("width")) for bar in svg.iter("rect") if bar.get("height") == "3"]
+    assert bars == [("part c-complete", "129.0"), ("part c-failed", "43.0")]
+    assert next(title.text for title in svg.iter("title")) == "all of it"
+
+
+def test_a_span_has_the_time_that_a_job_waited_and_the_time_that_it_ran() -> None:
+    def parts(*times: int) -> list[tuple[str | None, ...]]:
+        svg = parsed(charts.span(*times, 1000, 2000, "failed"))
+        return [tuple(bar.get(name) for name in ("class", "x", "width")) for bar in svg.iter("rect")]
+
+    assert parts(1000, 1250, 1500) == [("wait", "0.00%", "25.00%"), ("c-failed", "25.00%", "25.00%")]
+    assert parts(1500, 0, 2000) == [("wait", "50.00%", "50.00%")]
+    assert parts(0, 0, 1500) == [("c-failed", "50.00%", "0.40%")]
+    assert parts(0, 0, 0) == []
+    for _, x, width in parts(5, 900, 9000):  # outside of the line
+        assert 0 <= float(str(x).rstrip("%")) + float(str(width).rstrip("%")) <= 100

@@ -11,12 +11,14 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
+from everything import put_flow
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import APIOperation, Case, GenerationMode
 from starlette.testclient import TestClient
 
 from holdfast import Client
+from holdfast.commands.flows import Edge
 from holdfast.console.handles import Console
 from holdfast.console.operations.spec import Spec
 from holdfast.console.page_paths import segment
@@ -26,7 +28,7 @@ from web_process import serving
 pytestmark = pytest.mark.full
 
 EACH = 6
-"""Requests of each kind for each of 78 operations: as described and not as described, in JSON, and the same to the page or form."""
+"""Requests of each kind for each of 83 operations: as described and not as described, in JSON, and the same to the page or form."""
 API = "http://testserver/api/v1"
 FIELDS = ("name", "jid", "id", "topic", "throttle", "queue", "jids", "ids")
 
@@ -42,9 +44,16 @@ def names(client: Client) -> dict[str, str]:
         job.fail("q", "Traceback\nValueError: no luck")
     queue.recur("K", {}, interval=600, jid="r")
     client.topics["q"].put("m", "x", delay=60)
+    put_flow(client, "f", [("K", ()), ("K", (Edge("f-0"),))], "flows")
     console = Console(client, "ada")
     done = console.run_operation(console.start_operation(Spec(action="track", filter="state:failed")))
-    fixed = {"jobs": "j3", "recurring": "r", "operations": done.id, "workers": console.workers().rows[0].name}
+    fixed = {
+        "jobs": "j3",
+        "recurring": "r",
+        "flows": "f",
+        "operations": done.id,
+        "workers": console.workers().rows[0].name,
+    }
     return dict.fromkeys(("queues", "tags", "failed", "topics", "throttles"), "q") | fixed
 
 

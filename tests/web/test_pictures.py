@@ -47,6 +47,8 @@ PAGES = {
     "job-unknown": "/jobs/0193a1b2c3d48f0e9a7b6c5d4e3fffff",
     "failed": "/failed", "failure": "/failed/httpx.ReadTimeout", "failure-odd": f"/failed/{ODD}",
     "recurring": "/recurring", "recurring-new": "/recurring?new=1", "recurring-nightly": "/recurring/nightly-report", "recurring-job": "/recurring/rebuild-index", "recurring-odd": f"/recurring/{ODD}",
+    "flows": "/flows", "flow": "/flows/nightly-28", "flow-failed": "/flows/nightly-28?state=failed", "flow-policies": "/flows/order-4711", "flow-odd": f"/flows/{ODD}",
+    "job-of-flow": "/jobs/nightly-28-3",
     "topics": "/topics", "topic": "/topics/reminders", "topic-odd": f"/topics/{ODD}",
     "workers": "/workers", "workers-by-version": "/workers?by=version", "worker": "/workers/gpu-a-2113", "worker-failures": "/workers/web-2-811?failures=1",
     "throttles": "/throttles", "throttle": "/throttles/stripe-api", "throttle-odd": f"/throttles/{ODD}",
@@ -153,7 +155,11 @@ def violations(page: Page) -> list[str]:
 )
 @pytest.mark.parametrize(
     ("name", "path", "theme", "height"),
-    [("overview", "/", "light", 900), ("job", f"/jobs/{FAILED}", "dark", 1560)],
+    [
+        ("overview", "/", "light", 900),
+        ("job", f"/jobs/{FAILED}", "dark", 1560),
+        ("flow", "/flows/nightly-28?state=failed", "light", 1000),
+    ],
 )
 def test_the_pictures_of_the_guide_are_small(
     visit: Visits, address: str, name: str, path: str, theme: Theme, height: int

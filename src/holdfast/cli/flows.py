@@ -1,10 +1,10 @@
 """`holdfast flows`: list, show, cancel, retry and prune flows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import click
 
-from holdfast.cli.connection import StorePlace, actor, store_options
+from holdfast.cli.connection import StorePlace, store_options
 from holdfast.cli.examples import examples
 from holdfast.cli.groups import DefaultGroup
 from holdfast.cli.options import OptionPart, list_options, print_list, print_rest
@@ -18,25 +18,12 @@ from holdfast.cli.output import (
     watch_option,
     yes_option,
 )
-from holdfast.client.sync import Client
-from holdfast.commands.flows import (
-    LARGE_GROUP,
-    FlowClose,
-    FlowFacts,
-    FlowForget,
-    FlowGet,
-    FlowList,
-    FlowStates,
-    counts_of,
-    summary_of,
-)
+from holdfast.commands.flows import LARGE_GROUP, FlowFacts
+from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import JobGet
-from holdfast.commands.operations import Action
 from holdfast.console.handles import Console
-from holdfast.console.read.queries import Page
-from holdfast.errors import JobNotFound, Refused
-from holdfast.models import JobFacts
-from holdfast.settings import check_name
+from holdfast.console.read.flows import FlowDetail, FlowLine
+from holdfast.errors import Refused
 from holdfast.text import brief_ago, counted, moment
 
 _EMPTY = "There are no flows. A program puts them: see docs/guide/flows.md"
@@ -60,61 +47,36 @@ def list_flows(part: OptionPart, watch: float | None, place: StorePlace, as_json
 
     JSON: `flows`, each with `jid`, `label`, `created`, `state` and `counts`; `next` (for --after, "" at the end) and `total`.
     """
-    with place.client(must_exist=True) as client:
+    with place.console() as console:
 
         def show() -> None:
-            now = Console(client).now_ms()
-            page = part.read(lambda after, limit: _page(client, after, limit))
-            found = [(facts, _states(client, facts)) for facts in page.rows]
+            now = console.now_ms()
+            page = part.read(lambda after, limit: console.flows(after=after, limit=limit))
             if as_json:
-                rows = [_plain(facts, states) for facts, states in found]
+                rows = [_plain(line) for line in page.rows]
                 print_json({"flows": rows, "next": page.next, "total": page.total})
                 return
-            cells = [_cells(facts, states, now) for facts, states in found]
+            cells = [_cells(line, now) for line in page.rows]
             print_list(("jid", "last job", "state", "jobs", "ended", "put"), cells, empty=_EMPTY)
             print_rest(len(page.rows), page, "flow")
 
         repeat(watch, show)
 
 
-def _page(client: Client, after: str, limit: int) -> Page[FlowFacts]:
-    cursor, total, ids = client.run(FlowList(after, limit))
-    found = client.run(FlowGet(ids)) if ids else []
-    return Page(tuple(facts for facts in found if facts is not None), cursor, total)
-
-
-def _states(client: Client, facts: FlowFacts) -> list[str]:
-    """Return the states of the jobs that it was put with; of a flow that was forgotten meanwhile all are gone."""
-    try:
-        return client.run(FlowStates(facts.id, 0, facts.steps))
-    except JobNotFound:
-        return ["gone"] * facts.steps
-
-
-def _ended(counts: Mapping[str, int]) -> int:
-    return sum(counts.get(state, 0) for state in ("complete", "failed", "gone"))
-
-
-def _plain(facts: FlowFacts, states: Sequence[str]) -> dict[str, object]:
+def _plain(line: FlowLine | FlowDetail) -> dict[str, object]:
+    facts = line.facts
     return {
         "jid": facts.id,
         "label": facts.label,
         "created": facts.created_ms / 1000,
-        "state": summary_of(facts, states),
-        "counts": counts_of(facts, states),
+        "state": line.state,
+        "counts": line.counts,
     }
 
 
-def _cells(facts: FlowFacts, states: Sequence[str], now: int) -> Sequence[object]:
-    put, counts = brief_ago(facts.created_ms, now), counts_of(facts, states)
-    return facts.id, facts.label, summary_of(facts, states), sum(counts.values()), _ended(counts), put
-
-
-def _found(client: Client, flow: str) -> FlowFacts:
-    [facts] = client.run(FlowGet([check_name("flow", flow)]))
-    if facts is None:
-        raise JobNotFound(f"flow {flow} does not exist; `holdfast flows list` lists them", "HF_JOB_NOT_FOUND")
-    return facts
+def _cells(line: FlowLine, now: int) -> Sequence[object]:
+    facts = line.facts
+    return facts.id, facts.label, line.state, line.total, line.ended, brief_ago(facts.created_ms, now)
 
 
 @examples("holdfast flows show nightly-28")
@@ -128,36 +90,33 @@ def show(flow: str, place: StorePlace, as_json: bool) -> None:
     Job 0 of a flow with a group of more than 512 jobs stands for these.
     """
     with place.client(must_exist=True) as client:
-        facts, now = _found(client, flow), Console(client).now_ms()
-        states = _states(client, facts)
-        jobs = [
-            job
-            for at in range(0, facts.steps, _PIECE)
-            for job in client.run(JobGet(facts.jids[at : min(at + _PIECE, facts.steps)]))
+        console = Console(client)
+        found, now = console.flow(flow), console.now_ms()
+        jids = [job.jid for job in found.jobs]
+        kept = [
+            one for at in range(0, len(jids), _PIECE) for one in client.run(JobGet(jids[at : at + _PIECE]))
         ]
     rows = [
-        (jid, _name(job, facts), state, "" if job is None else ", ".join(job.dependencies))
-        for jid, state, job in zip(facts.jids, states, jobs, strict=False)
+        (job.jid, _name(job, found.facts), job.state, "" if facts is None else ", ".join(facts.dependencies))
+        for job, facts in zip(found.jobs, kept, strict=True)
     ]
     if as_json:
         names = ("jid", "klass", "state", "waits_for")
-        print_json({**_plain(facts, states), "jobs": [dict(zip(names, row, strict=True)) for row in rows]})
+        print_json({**_plain(found), "jobs": [dict(zip(names, row, strict=True)) for row in rows]})
         return
     print_facts(
         {
-            "jid": facts.id,
-            "state": summary_of(facts, states),
-            "jobs": ", ".join(f"{count:,} {state}" for state, count in counts_of(facts, states).items()),
-            "put": moment(facts.created_ms, now),
+            "jid": found.facts.id,
+            "state": found.state,
+            "jobs": ", ".join(f"{count:,} {state}" for state, count in found.counts.items()),
+            "put": moment(found.facts.created_ms, now),
         }
     )
     print_list(("jid", "job", "state", "waits for"), rows, empty="")
 
 
-def _name(job: JobFacts | None, facts: FlowFacts) -> str:
+def _name(job: JobRow, facts: FlowFacts) -> str:
     """Return what a job is; of one that stands for a large group how many are in it."""
-    if job is None:
-        return ""
     if job.klass != LARGE_GROUP or facts.members is None:
         return job.klass
     return f"group of {counted(facts.members.total, 'call')}{', open' if facts.members.is_open else ''}"
@@ -171,14 +130,11 @@ def _name(job: JobFacts | None, facts: FlowFacts) -> str:
 @json_option
 def cancel(flow: str, yes: bool, place: StorePlace, as_json: bool) -> int:
     """Cancel the jobs of a flow that are not complete, the last ones first. Exit code 1 if one was refused. JSON: `cancelled`, `refused`."""
-    with place.client(must_exist=True) as client:
-        facts, states = _open(client, flow)
-        jids = [
-            jid for jid, state in zip(facts.jids, states, strict=False) if state not in ("complete", "gone")
-        ]
+    with place.console() as console:
+        jids = console.changed_by_flow(flow, "cancel")
         if jids:
             confirm(f"Cancel {counted(len(jids), 'job')} of flow {flow}?", yes)
-        return _act(client, "cancel", jids[::-1], "cancelled", as_json)
+        return _report(console.change_flow(flow, "cancel"), "cancelled", as_json)
 
 
 @examples("holdfast flows retry nightly-28")
@@ -188,31 +144,12 @@ def cancel(flow: str, yes: bool, place: StorePlace, as_json: bool) -> int:
 @json_option
 def retry(flow: str, place: StorePlace, as_json: bool) -> int:
     """Retry the failed jobs of a flow; those that failed for others wait for these. Exit code 1 if one was refused. JSON: `retried`, `refused`."""
-    with place.client(must_exist=True) as client:
-        facts, states = _open(client, flow)
-        jids = [jid for jid, state in zip(facts.jids, states, strict=False) if state == "failed"]
-        return _act(client, "retry", jids, "retried", as_json)
+    with place.console() as console:
+        return _report(console.change_flow(flow, "retry"), "retried", as_json)
 
 
-def _open(client: Client, flow: str) -> tuple[FlowFacts, list[str]]:
-    facts = _found(client, flow)
-    states: list[str] = []
-    while len(states) < facts.total:
-        piece = client.run(FlowStates(flow, len(states)))
-        if not piece:
-            break
-        states += piece
-    return facts, states + ["gone"] * (facts.total - len(states))
-
-
-def _act(client: Client, action: Action, jids: Sequence[str], done: str, as_json: bool) -> int:
-    """Change jobs, and return the exit code."""
-    console = Console(client, actor())
-    results = [
-        result
-        for at in range(0, len(jids), _PIECE)
-        for result in console.act(action, *jids[at : at + _PIECE])
-    ]
+def _report(results: Sequence[tuple[str, bool | Refused]], done: str, as_json: bool) -> int:
+    """Print what was changed, and return the exit code."""
     refused = {jid: str(result) for jid, result in results if isinstance(result, Refused)}
     changed = sum(result is True for _, result in results)
     if as_json:
@@ -231,8 +168,8 @@ def _act(client: Client, action: Action, jids: Sequence[str], done: str, as_json
 @json_option
 def close(flow: str, place: StorePlace, as_json: bool) -> None:
     """Add no more calls to the group of an open flow: what follows starts once all have ended. JSON: `closed`, false if it was before."""
-    with place.client(must_exist=True) as client:
-        closed = client.run(FlowClose(check_name("flow", flow)))
+    with place.console() as console:
+        closed = console.close_flow(flow)
     if as_json:
         print_json({"closed": closed})
     else:
@@ -246,24 +183,13 @@ def close(flow: str, place: StorePlace, as_json: bool) -> None:
 @json_option
 def prune(yes: bool, place: StorePlace, as_json: bool) -> None:
     """Take flows whose jobs have all ended without a failure off the list; their jobs stay as they are. JSON: `pruned`."""
-    with place.client(must_exist=True) as client:
-        ended: list[str] = []
-        cursor = ""
-        while True:
-            page = _page(client, cursor, _PIECE)
-            ended += [facts.id for facts in page.rows if _is_over(facts, _states(client, facts))]
-            cursor = page.next
-            if not cursor:
-                break
+    with place.console() as console:
+        ended = console.ended_flows()
         if ended:
             confirm(f"Take {counted(len(ended), 'flow')} off the list?", yes)
         for at in range(0, len(ended), _PIECE):
-            client.run(FlowForget(ended[at : at + _PIECE]))
+            console.forget_flows(*ended[at : at + _PIECE])
     if as_json:
         print_json({"pruned": ended})
     else:
         echo_text(f"pruned {counted(len(ended), 'flow')}")
-
-
-def _is_over(facts: FlowFacts, states: Sequence[str]) -> bool:
-    return set(counts_of(facts, states)) <= {"complete", "gone"}

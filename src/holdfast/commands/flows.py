@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.bounds import MAX_BATCH, Count, Milliseconds, Name, Names, Whole
-from holdfast.commands.base import CommandBase, Reply, Word, raise_refusal
+from holdfast.commands.base import AuditedChange, CommandBase, Reply, Word, raise_refusal
 from holdfast.commands.dependencies import FollowUp
 from holdfast.commands.leases import Held
 from holdfast.models import text
@@ -411,6 +411,10 @@ class FlowForget(CommandBase, frozen=True, gc=False):
     request_id_at: ClassVar[int] = 0
 
     flows: Names
+
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("forget flow", ", ".join(self.flows))
 
     def words(self) -> Sequence[Word]:
         return tuple(self.flows)

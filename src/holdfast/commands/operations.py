@@ -16,10 +16,10 @@ from holdfast.settings import check_name
 SCANNED: Final = frozenset(
     (
         "waiting", "running", "stalled", "scheduled", "depends", "throttled", "failed", "completed", "tracked", "group",
-        "tagged", "holders", "pending",
+        "tagged", "holders", "pending", "flow",
     )
 )  # fmt: skip
-"""The sets of jobs that can be scanned."""
+"""The sets of jobs that can be scanned. `flow` are the jobs of a flow that are kept; the score of each is its number."""
 MAX_CHANGED: Final = 256
 """The largest number of jobs in one Act."""
 

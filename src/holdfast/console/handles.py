@@ -43,6 +43,7 @@ from holdfast.console.operations.dry_run import DryRun, dry_run
 from holdfast.console.operations.operations import Operation, RunningOperation
 from holdfast.console.operations.spec import Spec
 from holdfast.console.read import job_queries, namespace_queries, queries
+from holdfast.console.read.flows import FlowVerbs
 from holdfast.console.read.job_queries import FailureDetail, JobDetail
 from holdfast.console.read.metrics import MOST_QUEUES, Metric, figures, metrics
 from holdfast.console.read.named import ConsoleQueueVerbs, ConsoleTopicVerbs, NamedVerbs
@@ -66,7 +67,7 @@ def _now(ask: Planner) -> Plan[int]:
 def _ignore(_: object) -> None: ...
 
 
-class ConsoleVerbs(TransferVerbs, NamedVerbs, ConsoleQueueVerbs, ConsoleTopicVerbs):
+class ConsoleVerbs(TransferVerbs, NamedVerbs, ConsoleQueueVerbs, ConsoleTopicVerbs, FlowVerbs):
     """The queries and actions of operators. `actor` is who acts, for the audit log; without it nothing is audited."""
 
     _client: AnyClient

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 from markupsafe import Markup
 
 from holdfast.text import axis_duration, counted, narrow_duration, printable_json
@@ -178,9 +179,9 @@ def strip(times_ms: Sequence[float], from_ms: float, to_ms: float, color: str = 
     ).format(color, len(points), _join(points), _join(hours))
 
 
-def share(parts: Sequence[tuple[str, int]]) -> Markup:
-    """Return a bar whose sections are proportional to the numbers of some states."""
-    total = sum(count for _, count in parts)
+def share(parts: Sequence[tuple[str, int]], of: int = 0) -> Markup:
+    """Return a bar whose sections are proportional to the numbers of some states; if they are fewer than `of`, the rest of it is empty."""
+    total = max(sum(count for _, count in parts), of)
     rects: list[Markup] = []
     at = 0.0
     for state, count in parts:
@@ -193,8 +194,26 @@ def share(parts: Sequence[tuple[str, int]]) -> Markup:
 
 # Graphs.
 
-Node = tuple[str, str, str, str]
-"""A job in a graph: its id, its class, its state, its URL ("" for none)."""
+
+class GraphNode(msgspec.Struct, frozen=True):
+    """A job in a graph, or several that are drawn together: its id, its name, its state, its URL ("" for none).
+
+    `note` stands below the name ("": the state), `full` is the title, `parts` are how many of its jobs are in which state.
+    """
+
+    id: str
+    label: str
+    state: str
+    href: str = ""
+    note: str = ""
+    full: str = ""
+    parts: tuple[tuple[str, int], ...] = ()
+
+
+Edge = tuple[str, str, str]
+"""From which node to which, and the policy: `fail`, `run`, `wait`, `rescue`, or "" where it is not known."""
+_DASHED: Final = ("run", "wait", "rescue")
+"""The policies whose edges do not look like the others."""
 
 
 def layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[list[str]]:
@@ -212,19 +231,24 @@ def layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[list[
                 depth[node], changed = least, True
         if not changed:
             break
+    after = {source for sources in before.values() for source in sources}
+    for node in [
+        one for one in after if not before[one]
+    ]:  # what waits for nothing stands beside the first that waits for it
+        depth[node] = max(min(depth[other] for other, sources in before.items() if node in sources) - 1, 0)
     columns: dict[int, list[str]] = {}
     for node in before:
         columns.setdefault(depth[node], []).append(node)
     return [columns[index] for index in sorted(columns)]
 
 
-def graph(nodes: Sequence[Node], edges: Sequence[tuple[str, str]], own: str = "") -> Markup:
+def graph(nodes: Sequence[GraphNode], edges: Sequence[Edge], own: str = "") -> Markup:
     """Return a graph of jobs, left to right; of a column with many nodes the first twelve and how many more there are."""
-    found = {node[0]: node for node in nodes}
-    places, more = _placed(layers(list(found), edges), own)
+    found = {node.id: node for node in nodes}
+    places, more = _placed(layers(list(found), [(source, target) for source, target, _ in edges]), own)
     high = max([y for _, y in places.values()] + [y for _, y, _ in more]) + _NODE_HEIGHT if places else 0
     wide = max(x for x, _ in places.values()) + _NODE_WIDTH if places else 0
-    lines = [_edge(places[a], places[b]) for a, b in edges if a in places and b in places]
+    lines = [_edge(places[a], places[b], policy) for a, b, policy in edges if a in places and b in places]
     boxes = [_node(found[name], place, name == own) for name, place in places.items()]
     rest = [Markup('<text class="small" x="{}" y="{}">and {} more</text>').format(x + 12, y + 18, count) for x, y, count in more]  # fmt: skip
     return Markup('<svg class="graph" width="{w}" height="{h}" viewBox="-2 -2 {w} {h}">{}{}{}</svg>').format(
@@ -249,28 +273,81 @@ def _placed(
     return places, more
 
 
-def _edge(source: tuple[int, int], target: tuple[int, int]) -> Markup:
+def _edge(source: tuple[int, int], target: tuple[int, int], policy: str) -> Markup:
     x, y = source[0] + _NODE_WIDTH, source[1] + _NODE_HEIGHT // 2
     to_x, to_y = target[0], target[1] + _NODE_HEIGHT // 2
     half = max((to_x - x) // 2, 24)
-    return Markup('<path class="edge" d="M{} {}C{} {} {} {} {} {}"/>').format(x, y, x + half, y, to_x - half, to_y, to_x, to_y)  # fmt: skip
+    kind = f" {policy}" if policy in _DASHED else ""
+    return Markup('<path class="edge{}" d="M{} {}C{} {} {} {} {} {}"/>').format(kind, x, y, x + half, y, to_x - half, to_y, to_x, to_y)  # fmt: skip
 
 
-def _node(node: Node, place: tuple[int, int], is_own: bool) -> Markup:
-    _, label, state, href = node
+def _node(node: GraphNode, place: tuple[int, int], is_own: bool) -> Markup:
     x, y = place
     inside = Markup(
-        '<title>{label}, {state}</title><rect x="{x}" y="{y}" width="{w}" height="{h}" rx="8"/><circle class="c-{state}" cx="{cx}" cy="{cy}" r="4.5"/>'
-        '<text x="{tx}" y="{ty}">{cut}</text><text class="small" x="{tx}" y="{sy}">{state}</text>'
-    ).format(label=printable_json(label), state=state, x=x, y=y, w=_NODE_WIDTH, h=_NODE_HEIGHT, cx=x + 17, cy=y + 22, tx=x + 32, ty=y + 19, sy=y + 34, cut=_cut(label))  # fmt: skip
+        '<title>{full}</title><rect x="{x}" y="{y}" width="{w}" height="{h}" rx="8"/><circle class="c-{state}" cx="{cx}" cy="{cy}" r="4.5"/>'
+        '<text x="{tx}" y="{ty}">{cut}</text><text class="small" x="{tx}" y="{sy}">{note}</text>{parts}'
+    ).format(full=printable_json(node.full or f"{node.label}, {node.state}"), state=node.state, x=x, y=y, w=_NODE_WIDTH, h=_NODE_HEIGHT, cx=x + 17, cy=y + 22, tx=x + 32,
+             ty=y + 19, sy=y + 34, cut=_cut(node.label), note=node.note or node.state, parts=_parts(node.parts, x + 8, y + _NODE_HEIGHT - 5))  # fmt: skip
     kind = Markup(' class="own"') if is_own else ""
-    return Markup('<a href="{}"{}>{}</a>').format(href, kind, inside) if href else Markup("<g{}>{}</g>").format(kind, inside)  # fmt: skip
+    return Markup('<a href="{}"{}>{}</a>').format(node.href, kind, inside) if node.href else Markup("<g{}>{}</g>").format(kind, inside)  # fmt: skip
+
+
+def _parts(parts: Sequence[tuple[str, int]], x: int, y: int) -> Markup:
+    """Return a thin bar along the lower side of a node, whose sections are proportional to the numbers of some states."""
+    total, at = sum(count for _, count in parts), float(x)
+    bars: list[Markup] = []
+    for state, count in parts:
+        width = count / total * (_NODE_WIDTH - 16)
+        bar = Markup('<rect class="part c-{}" x="{:.1f}" y="{}" width="{:.1f}" height="3"/>')
+        bars.append(bar.format(state, at, y, width))
+        at += width
+    return _join(bars)
 
 
 def _cut(label: str) -> str:
     """Return the end of a class name, which differs most between classes, as long as fits into a node."""
     text = printable_json(label)
     return text if len(text) <= 20 else "…" + text[-19:]
+
+
+# Timelines.
+
+_TICKS: Final = 4
+
+
+def span(ready_ms: int, start_ms: int, end_ms: int, from_ms: int, to_ms: int, state: str) -> Markup:
+    """Return the bar of a job on a line of time: a light part while it waited for a worker, then a full one while it ran.
+
+    Times are epoch milliseconds; what did not happen is 0.
+    """
+    length = max(to_ms - from_ms, 1)
+
+    def part(kind: str, begin: int, end: int, high: int) -> Markup:
+        at = min(max((begin - from_ms) / length * 100, 0), 99.6)
+        width = max(min((end - from_ms) / length * 100, 100) - at, 0.4)
+        bar = Markup('<rect class="{}" x="{:.2f}%" width="{:.2f}%" y="{}" height="{}"/>')
+        return bar.format(kind, at, width, (14 - high) // 2, high)
+
+    waits = (
+        part("wait", ready_ms, start_ms or end_ms, 4) if 0 < ready_ms < (start_ms or end_ms) else Markup("")
+    )
+    runs = part(f"c-{state}", start_ms, max(end_ms, start_ms), 10) if start_ms else Markup("")
+    if not waits and not runs and end_ms:  # it failed for others, and never ran
+        runs = part(f"c-{state}", end_ms, end_ms, 10)
+    return Markup('<svg class="span" aria-hidden="true">{}{}</svg>').format(waits, runs)
+
+
+def ticks(from_ms: int, to_ms: int) -> Markup:
+    """Return the durations since the beginning of a line of time, along it."""
+    texts = [
+        Markup('<text x="{}%" y="11" text-anchor="{}">{}</text>').format(
+            at * 100 // _TICKS,
+            "start" if not at else "end" if at == _TICKS else "middle",
+            f"+{narrow_duration((to_ms - from_ms) * at / _TICKS / 1000)}" if at else "0",
+        )
+        for at in range(_TICKS + 1)
+    ]
+    return Markup('<svg class="ticks" aria-hidden="true">{}</svg>').format(_join(texts))
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
@@ -280,4 +357,6 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "strip_svg": strip,
     "share_svg": share,
     "graph_svg": graph,
+    "span_svg": span,
+    "ticks_svg": ticks,
 }

@@ -40,6 +40,7 @@ NAVIGATION: Final[tuple[tuple[str, tuple[NavLink, ...]], ...]] = (
         NavLink("Jobs", "/jobs", "jobs"),
         NavLink("Failed", "/failed", "failed", "t.failed"),
         NavLink("Recurring", "/recurring", "recurring", "t.recurring"),
+        NavLink("Flows", "/flows", "flows"),
         NavLink("Topics", "/topics", "topics"),
     )),
     ("Fleet", (

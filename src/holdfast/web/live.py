@@ -6,6 +6,7 @@ All browsers share one poller and one subscription to the store; both end with t
 import asyncio
 import json
 import random
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from time import monotonic
@@ -74,6 +75,15 @@ def keys_of(names: set[str]) -> set[str]:
         if rest in ("failed", "recurring", "workers", "tracked", "running"):
             found.add("workers" if rest == "running" else rest)
     return found
+
+
+_JOB_OF_FLOW: Final = re.compile(r"job:(.+)-\d{1,12}", re.DOTALL)
+
+
+def with_flows(keys: set[str]) -> set[str]:
+    """Return the names of what changed, with the flows that the jobs among them may be part of."""
+    found = {match[1] for key in keys if (match := _JOB_OF_FLOW.fullmatch(key))}
+    return keys | {f"flow:{name}" for name in found} | {"flows"} if found else keys
 
 
 class Report(msgspec.Struct):
@@ -291,6 +301,7 @@ class Hub:
 
     def _publish(self, numbers: Mapping[str, int | None], keys: set[str]) -> None:
         if keys:
+            keys = with_flows(keys)
             self.version += 1
             self._changes.update(dict.fromkeys(keys, self.version))
             if len(self._changes) > 10_000:

@@ -267,7 +267,7 @@ VERBS: Final[Mapping[str, Reach]] = {
 PAGES: Final[Mapping[str, Reach]] = dict.fromkeys(
     (
         "/", "/queues", "/queues/{name}", "/jobs", "/jobs/{name}", "/completed", "/tracked", "/tags", "/tags/{name}", "/filter",
-        "/failed", "/failed/{name}", "/recurring", "/recurring/{name}", "/topics", "/topics/{name}", "/workers", "/workers/{name}",
+        "/failed", "/failed/{name}", "/recurring", "/recurring/{name}", "/flows", "/flows/{name}", "/topics", "/topics/{name}", "/workers", "/workers/{name}",
         "/throttles", "/throttles/{name}", "/operations", "/operations/{name}", "/audit", "/config", "/about", "/bundle", "/api",
     ),
     WHOLE,
@@ -280,6 +280,7 @@ _ACTIONS: Final[Mapping[str, str]] = {
     "jobs": "retry fail move cancel delete expire run delay priority retries data tag untag track untrack move-back edit undepend reveal",
     "failed": "retry move cancel mute unmute probe edit",
     "recurring": "run pause resume delete edit add preview",
+    "flows": "retry cancel forget",
     "topics": "put cancel deliver postpone give-back",
     "workers": "quiet resume forget",
     "throttles": "set delete release",

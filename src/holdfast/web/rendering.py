@@ -33,6 +33,7 @@ class Pages:
             "default_backlog": DEFAULT_BACKLOG,
             "shown_core": shown_core,
             "put_options": OPTIONS,
+            "graph_node": charts.GraphNode,
             "zone_names": zone_names,
             "present_calendar": present_calendar,
         }

@@ -16,6 +16,7 @@ from holdfast.commands.jobs import Await, JobGet, Outcome
 from holdfast.commands.operations import Scan
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.console.filters import glob
+from holdfast.console.read.flows import FlowPlace, place_of
 from holdfast.console.search.search import as_counted, row_of
 from holdfast.console.unknown import unknown
 from holdfast.errors import CodecError, JobNotFound
@@ -83,13 +84,14 @@ def logged(facts: JobFacts) -> list[str]:
 
 
 class JobDetail(msgspec.Struct, frozen=True):
-    """One job: its facts, its runs, why it is running or not, and the jobs it waits for or that wait for it."""
+    """One job: its facts, its runs, why it is running or not, the jobs it waits for or that wait for it, and its flow, if it is part of one."""
 
     facts: JobFacts
     attempts: tuple[Attempt, ...]
     explanation: Explanation
     dependencies: tuple[JobRow, ...]
     dependents: tuple[JobRow, ...]
+    flow: FlowPlace | None = None
 
 
 _RELATIVES: Final = 50
@@ -111,7 +113,8 @@ def job(ask: Planner, jid: str, flags: str) -> Plan[JobDetail | RecurringFacts]:
     facts = as_counted(facts, now_ms)
     if facts.state in ("stalled", "waiting") and explanation.state in ("running", "stalled"):
         explanation = msgspec.structs.replace(explanation, state=facts.state)
-    return JobDetail(facts, attempts_of(facts.history), explanation, before, after)
+    place = yield from place_of(ask, jid)
+    return JobDetail(facts, attempts_of(facts.history), explanation, before, after, place)
 
 
 def _rows(ask: Planner, jids: Sequence[str], now_ms: int) -> Plan[tuple[JobRow, ...]]:

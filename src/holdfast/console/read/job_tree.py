@@ -16,7 +16,8 @@ from holdfast.settings import MAX_BATCH, check_name, check_whole
 from holdfast.wire.plans import Plan, Planner
 
 MAX_DEPTH: Final = 50
-_MEMBER: Final = re.compile(r"(.+)-(0|[1-9]\d{0,8})", re.DOTALL | re.ASCII)
+MEMBER: Final = re.compile(r"(.+)-(0|[1-9]\d{0,8})", re.DOTALL | re.ASCII)
+"""The jid of a job that may be part of a flow: the id of the flow, and its number."""
 _Direction = Literal["before", "after"]
 
 
@@ -103,7 +104,7 @@ class _Known:
         if not new:
             return
         self.jobs.update(zip(new, (yield from ask(JobGet(new))), strict=True))
-        members = [member[1] for jid in new if (member := _MEMBER.fullmatch(jid))]
+        members = [member[1] for jid in new if (member := MEMBER.fullmatch(jid))]
         flows = [flow for flow in dict.fromkeys(members) if flow not in self._flows]
         found = (yield from ask(FlowGet(flows))) if flows else []
         for flow, facts in zip(flows, found, strict=True):
@@ -112,7 +113,7 @@ class _Known:
     def flow_of(self, jid: str) -> str:
         """Return the flow of a job, "" if it is of none."""
         flow = jid.rpartition("-")[0]
-        found = self._flows.get(flow) if _MEMBER.fullmatch(jid) else None
+        found = self._flows.get(flow) if MEMBER.fullmatch(jid) else None
         return flow if found and _number(jid) < found[0].total else ""
 
     def tree_job(self, jid: str) -> TreeJob:

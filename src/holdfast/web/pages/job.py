@@ -30,6 +30,7 @@ from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.filters import term
 from holdfast.console.operations.spec import APPLIES
 from holdfast.console.plain import stored
+from holdfast.console.read.flows import FlowPlace
 from holdfast.console.read.job_lists import Family
 from holdfast.console.read.job_queries import Attempt, JobDetail, logged
 from holdfast.console.read.queries import Throttle
@@ -352,11 +353,12 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """A job that does not exist: what is known of its end, its result if that is kept, and who did something to it."""
+    """A job that does not exist: what is known of its end, its result if that is kept, who did something to it, and its flow."""
 
     text: str
     result: bytes | None
     audit: tuple[AuditLine, ...]
+    flow: FlowPlace | None = None
 
 
 class JobPage(msgspec.Struct, frozen=True):
@@ -507,7 +509,7 @@ async def _gone(ctx: Context, jid: str, query: JobQuery, error: JobNotFound) -> 
     page = await ctx.console.audit(limit=_AUDITED)
     lines = tuple(line for line in page.rows if line.target == jid or _names(line, jid))
     text = str(error).removeprefix(f"{jid}: ").removeprefix("HF_JOB_NOT_FOUND ")
-    gone = Gone(text, outcome.result, lines)
+    gone = Gone(text, outcome.result, lines, await ctx.console.flow_of(jid))
     return JobPage(ctx.now_ms, jid, query, gone=ctx.site.mask.within(gone))
 
 

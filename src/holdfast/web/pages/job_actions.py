@@ -12,6 +12,7 @@ from holdfast.commands.job_rows import JobRow
 from holdfast.commands.operations import Action
 from holdfast.console.filters import term
 from holdfast.console.operations.dry_run import DryRun
+from holdfast.console.operations.operations import AT_ONCE
 from holdfast.console.operations.spec import ACTIONS as JOB_ACTIONS
 from holdfast.console.operations.spec import DELETES as _DELETES
 from holdfast.console.operations.spec import INVERSE, Spec, check_spec
@@ -22,7 +23,7 @@ from holdfast.web.views import ActionRoute, Body, Done, Question, Refusal, Repea
 
 _INLINE: Final = 100
 """Up to this number of jobs are changed while the browser waits; more are an operation in the background."""
-_WORDS_FROM: Final = 1000
+WORDS_FROM: Final = 1000
 """A deletion of more jobs than this needs the role admin, and the name of the action typed."""
 _MOST_LOOKED: Final = 100_000
 """Jobs that a dry run of a page looks at."""
@@ -107,7 +108,7 @@ async def change(action: Action, ctx: Context, body: Change) -> Done | Question:
         raise UsageError("dry_run: expected a filter q, got jids")
     jids = list(dict.fromkeys(body.jid))
     question = await _question_of_some(action, ctx, body, jids)
-    return question or await _change_some(action, ctx, body, jids)
+    return question or await change_some(action, ctx, body, jids)
 
 
 # All that a filter matches.
@@ -132,7 +133,7 @@ async def _change_matching(action: Action, ctx: Context, body: Change) -> Done |
     if not body.rate:
         page = await ctx.console.jobs(str(check_spec(spec).query), limit=_INLINE)
         if not page.cursor:
-            return await _change_some(action, ctx, body, [row.jid for row in page.jobs])
+            return await change_some(action, ctx, body, [row.jid for row in page.jobs])
     if _is_undoable(action, ctx, body):
         done = await _delete_later(ctx, spec, f"All jobs that match {body.q!r:.200}")
         return msgspec.structs.replace(done, place=ctx.path("operations", done.operation))
@@ -167,12 +168,12 @@ async def _delete_later(ctx: Context, spec: Spec, what: str) -> Done:
 
 def _check_allowed(ctx: Context, action: Action, body: Change, dry: DryRun) -> None:
     """Raise unless this user may delete that many jobs, and has typed the name of the action."""
-    if dry.matched - dry.refused <= _WORDS_FROM and dry.complete:
+    if dry.matched - dry.refused <= WORDS_FROM and dry.complete:
         return
     if not ctx.can("admin"):
-        raise HTTPException(403, f"To {action} more than {_WORDS_FROM:,} jobs requires the role admin.")
+        raise HTTPException(403, f"To {action} more than {WORDS_FROM:,} jobs requires the role admin.")
     if body.confirm not in (action, "api"):
-        raise UsageError(f'to {action} more than {_WORDS_FROM:,} jobs, type "{action}"')
+        raise UsageError(f'to {action} more than {WORDS_FROM:,} jobs, type "{action}"')
 
 
 def _of_dry_run(action: Action, dry: DryRun) -> str:
@@ -191,7 +192,7 @@ async def _question_of_all(ctx: Context, spec: Spec) -> Question:
     details += [f"{count:,} in queue {queue}" for queue, count in dry.by_queue.most_common(5)]
     if dry.refused:
         details.append(f"{dry.refused:,} are left unchanged: their state does not allow it")
-    many = dry.matched - dry.refused > _WORDS_FROM or not dry.complete
+    many = dry.matched - dry.refused > WORDS_FROM or not dry.complete
     question = Question(
         title=f"{named(spec.action).capitalize()} {_counted(dry, 'job')}?",
         text=f"Filter: {spec.filter}. {counted(dry.looked, 'job')} searched ({dry.index}).",
@@ -263,14 +264,19 @@ async def _question_of_some(
     return None if was_asked and not question.choices else question
 
 
-async def _change_some(action: Action, ctx: Context, body: Change, jids: Sequence[str]) -> Done:
+async def change_some(
+    action: Action, ctx: Context, body: Change, jids: Sequence[str], *, children_first: bool = False
+) -> Done:
+    """Change jobs by jid, without a question; jobs to delete are deleted after a while, if that was asked for by a person.
+
+    `children_first`: of the jids, those that wait for others come before these, and are deleted before these.
+    """
     if not jids:
         return Done(text="No job matches.", changed=0)
     if _is_undoable(action, ctx, body):
         with suppress(UsageError):  # the names are too long for a filter: then it is done at once
-            spec = Spec(
-                action=action, filter=term("jid", *jids), who=ctx.user.name, dependents=body.dependents
-            )
+            named = term("jid", *(_turned(jids) if children_first else jids))
+            spec = Spec(action=action, filter=named, who=ctx.user.name, dependents=body.dependents)
             check_spec(spec)
             what = name_or_count("Job", [jid[:9] for jid in jids])
             return await _delete_later(ctx, spec, what)
@@ -288,6 +294,11 @@ async def _change_some(action: Action, ctx: Context, body: Change, jids: Sequenc
         gone=tuple(changed) if action in _DELETES else (),
         undo=_repeal(action, changed, body, before),
     )
+
+
+def _turned(jids: Sequence[str]) -> list[str]:
+    """Return jids in the order in which an operation that deletes them has to have them: it takes the last one of each chunk first."""
+    return [jid for at in range(0, len(jids), AT_ONCE) for jid in reversed(jids[at : at + AT_ONCE])]
 
 
 async def _before(action: Action, ctx: Context, jids: Sequence[str]) -> tuple[JobRow, ...]:

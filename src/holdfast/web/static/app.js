@@ -625,7 +625,7 @@ function showViews() {
 
 // Keys.
 
-const PAGES = { o: "/", q: "/queues", j: "/jobs", f: "/failed", r: "/recurring", p: "/topics", w: "/workers", h: "/throttles", t: "/tracked", a: "/tags", c: "/completed" };
+const PAGES = { o: "/", q: "/queues", j: "/jobs", f: "/failed", r: "/recurring", l: "/flows", p: "/topics", w: "/workers", h: "/throttles", t: "/tracked", a: "/tags", c: "/completed" };
 const VERBS = { e: "retry", m: "move", p: "priority", "#": "tag", t: "track", Delete: "cancel" };
 const rows = () => $$("[data-rows] tbody tr[id]");
 

@@ -7,7 +7,6 @@ local ids = require("doors.ids")
 local requests = require("doors.requests")
 local operation = require("nouns.operation.operation")
 local act = require("verbs.act")
-local list = require("verbs.list")
 local scan = require("verbs.scan")
 
 local MOST, MOST_CHANGED, MOST_SHOWN, LONGEST_SPEC = bounds.BATCH, 256, 64, 16384
@@ -94,12 +93,12 @@ local MODES = {
 return {
   { "scan", READS, "set name after_score after_member count wants", function(ctx, args)
     local set = args[1]
-    if not set or NO_JOBS[set] or not list.is_known(set) then
+    if not set or NO_JOBS[set] or not scan.is_known(set) then
       checks.expected("set", "the name of a set of jobs", set)
     end
     local owner = NAMELESS[set] and "" or name(args, 2, "name")
     local score, member = ids.place(args, 3)
-    if set == "completed" and score ~= "" then checks.time(args, 3, "place") end
+    if (set == "completed" or set == "flow") and score ~= "" then checks.time(args, 3, "place") end
     local wants = {}
     for letter in gmatch(text(args, 6, "wants", 16), ".") do wants[letter] = true end
     return scan.run(ctx, set, owner, score, member, number(args, 5, "count", 0, MOST), wants)

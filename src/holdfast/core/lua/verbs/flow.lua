@@ -153,6 +153,7 @@ function M.put(ctx, flow, label, jobs)
   put_all(ctx, jobs)
   flows.write(ctx, flow, #jobs, label, steps_of(jobs))
   if jobs[1].opts.group then members.write(ctx, flow, jobs[1].opts.group) end
+  ctx.events.changed(ctx, "flows")
   return 1
 end
 
@@ -218,6 +219,7 @@ function M.add(ctx, flow, start, is_repeat, adder, jobs)
   for i = group.stride, #new, group.stride do new[i].is_counted = true end
   members.add(ctx, flow, #new / group.stride, adder)
   put_all(ctx, new)
+  ctx.events.changed(ctx, "flow:" .. flow)
   return #new
 end
 
@@ -229,6 +231,7 @@ function M.close(ctx, flow)
   members.close(ctx, flow)
   group.is_open = false
   ending.settle_group(ctx, group)
+  ctx.events.changed(ctx, "flow:" .. flow)
   return 1
 end
 

@@ -68,6 +68,7 @@ function M.forget(ctx, args, first, last)
   for i = first, last do
     reply[#reply + 1] = flows.is_awaited(ctx, args[i]) and 0 or flows.forget(ctx, args[i])
   end
+  ctx.events.changed(ctx, "flows")
   return reply
 end
 

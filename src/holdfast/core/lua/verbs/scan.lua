@@ -3,6 +3,7 @@
 -- A search looks at many jobs to show a few of them: records leave as they are, for the client to read.
 local keys = require("base.keys")
 local record = require("base.record")
+local flows = require("nouns.flow.flow")
 local extra = require("nouns.job.extra")
 local state = require("nouns.job.state")
 local job_row = require("verbs.job_row")
@@ -10,7 +11,7 @@ local list = require("verbs.list")
 local M = {}
 
 -- The sets whose jobs can be in different states.
-local MIXED = { tagged = true, tracked = true, holders = true, pending = true }
+local MIXED = { tagged = true, tracked = true, holders = true, pending = true, flow = true }
 -- The states of a record in which it depends on other sets how the job is counted.
 local UNSURE = { [state.RUNNING] = true, [state.SCHEDULED] = true, [state.THROTTLED] = true }
 local CODE = {}
@@ -82,12 +83,21 @@ local function records_of(ctx, page)
   return #names > 0 and call("MGET", unpack_(names)) or {}
 end
 
+-- (member, score) of each entry of a page, and how many entries the set has. The jobs of a flow are no set: their
+-- numbers are their scores.
+local function page_of(ctx, set, name, score, member, count)
+  if set == "flow" then return flows.page(ctx, name, score, count) end
+  return list.run(ctx, set, name, score, member, count, ""), list.size(ctx, set, name)
+end
+
+function M.is_known(set) return set == "flow" or list.is_known(set) end
+
 -- `count` entries of a set behind (score, member), as `list.run`. `wants` names with letters what else is
 -- needed: d data, t tags, e failure. Returns whether the set ends here and its size; (jid, score) of each entry; their
 -- records (false for a job that is gone); for a set of jobs in different states (state, due) of each; and `all_noted`.
 -- A page ends early when it has much data.
 function M.run(ctx, set, name, score, member, count, wants)
-  local page = list.run(ctx, set, name, score, member, count, "")
+  local page, size = page_of(ctx, set, name, score, member, count)
   local is_last, records, more = #page < 2 * count and 1 or 0, records_of(ctx, page), {}
   if wants.d or wants.t or wants.e then
     local full
@@ -96,7 +106,7 @@ function M.run(ctx, set, name, score, member, count, wants)
     for i = #records, full + 1, -1 do records[i], page[2 * i], page[2 * i - 1] = nil, nil, nil end
   end
   local states = MIXED[set] and all_placed(ctx, page, records) or {}
-  return { is_last, list.size(ctx, set, name), page, records, states, more }
+  return { is_last, size, page, records, states, more }
 end
 
 return M

@@ -25,6 +25,18 @@ function M.steps(ctx, flow)
   return packed and mp_unpack(packed) or nil
 end
 
+-- (jid, number) of up to `count` jobs behind that with the number `score` ("": from the first on), and how many it has.
+function M.page(ctx, flow, score, count)
+  local total, group, found, n = M.read(ctx, flow) or 0, members.read(ctx, flow), {}, 0
+  if group then total = total + group.members * group.stride end
+  local first = score == "" and 0 or tonumber(score) + 1
+  for number = first, min(first + count, total) - 1 do
+    found[n + 1], found[n + 2] = M.jid(flow, number), format("%d", number)
+    n = n + 2
+  end
+  return found, total
+end
+
 function M.write(ctx, flow, total, label, steps)
   local key = ctx.keys.flow .. flow
   call("HSET", key, "total", total, "created", ctx.now, "label", label, "steps", mp_pack(steps))
