@@ -12,7 +12,7 @@ from everything import put_flow
 from starlette.requests import HTTPConnection
 from starlette.testclient import TestClient
 
-from holdfast import AsyncClient, Client
+from holdfast import AsyncClient, Client, group
 from holdfast.commands.admin import AuditList
 from holdfast.commands.flows import Edge, FlowStep, StepParents
 from holdfast.commands.job_rows import JobRow
@@ -302,10 +302,30 @@ def test_a_flow_with_a_large_group_has_its_counts_and_a_page_of_its_jobs(
     waiting = web.get("/api/v1/flows/large?state=waiting&limit=100").json()
     assert (len(waiting["jobs"]), waiting["matching"], waiting["next"]) == (100, -1, 105)
     assert act(web, "retry", jid="large")["changed"] == 3
+    assert "Close…" not in html
     refused = web.post("/api/v1/flows/forget", json={"jid": "large"})
     assert (refused.status_code, "not all ended" in refused.json()["title"]) == (409, True)
     assert act(web, "cancel", jid="large")["changed"] == 600
     assert web.get("/api/v1/flows/large").json()["counts"] == {"complete": 2, "gone": 600}
+
+
+def test_an_open_flow_is_closed_after_a_question(web: TestClient, client: Client) -> None:
+    @client.job(name="pages.open", queue="q")
+    def page(number: int) -> int:
+        return number
+
+    client.put(group([page.call(1)]), jid="pages", open=True)
+    html = web.get("/flows/pages").text
+    assert "jobs so far" in text(html)
+    assert "Close…" in html
+    assert "Close this flow?" in web.post("/act/flows/close", data={"jid": "pages"}).text
+    assert (act(web, "close", jid="pages")["changed"], act(web, "close", jid="pages")["changed"]) == (1, 0)
+    assert (client.run(AuditList())[0].what, "Close…" in web.get("/flows/pages").text) == (
+        "close flow",
+        False,
+    )
+    chord(client)
+    assert web.post("/api/v1/flows/close", json={"jid": "nightly"}).status_code == 409
 
 
 def test_to_cancel_more_than_1000_jobs_an_administrator_types_a_word_and_a_page_changes_at_most_5000(
@@ -344,7 +364,7 @@ def test_an_unknown_flow_is_not_found(web: TestClient) -> None:
     for place in ("/flows/nobody", "/api/v1/flows/nobody"):
         found = web.get(place)
         assert (found.status_code, "flow nobody does not exist" in found.text) == (404, True)
-    for verb in ("retry", "cancel", "forget"):
+    for verb in ("retry", "cancel", "close", "forget"):
         assert web.post(f"/api/v1/flows/{verb}", json={"jid": "nobody"}).status_code == 404
 
 
@@ -475,6 +495,23 @@ def test_the_page_of_a_job_of_a_flow_leads_to_it_also_when_the_job_is_gone(
     client.run(Cancel(["nightly-3", "nightly-2"]))
     gone = web.get("/jobs/nightly-2")
     assert (gone.status_code, "It was job 3 of 4 of flow nightly" in text(gone.text)) == (404, True)
+
+
+def test_a_job_and_the_flow_that_it_returned_lead_to_each_other(web: TestClient, client: Client) -> None:
+    client.queues["q"].put("shop.Crawl", {}, jid="crawl")
+    client.queues["q"].pop(1)
+    put_flow(client, "crawl.1", [("shop.a", ())], "other")
+    html = web.get("/jobs/crawl").text
+    assert "returned flow crawl.1" in text(html)
+    assert web.get("/api/v1/jobs/crawl").json()["detail"]["returned"] == "crawl.1"
+    assert "returned by job crawl" in text(web.get("/flows/crawl.1").text)
+    put_flow(client, "nobody.1", [("shop.a", ())], "other")
+    put_flow(client, "crawl.2", [("shop.a", ())], "other")
+    for flow in ("nobody.1", "crawl.2"):
+        assert web.get(f"/api/v1/flows/{flow}").json()["returned_by"] == ""
+    client.queues["q"].put("shop.Crawl", {}, jid="a" * 199)
+    client.queues["q"].pop(1)
+    assert web.get("/jobs/" + "a" * 199).status_code == 200
 
 
 # Both consoles, and live updates.

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:a sync holdfa
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = Path(os.environ.get("HOLDFAST_PICTURES") or ROOT / ".holdfast" / "pictures") / "tables"
 WIDTHS = (1440, 1280, 390)
-SCROLLING = """() => [...document.querySelectorAll(".tw")].filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth)
+SCROLLING = """() => [...document.querySelectorAll(".tw:has(table)")].filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth)
   .map((one) => `${one.ariaLabel} scrolls by ${one.scrollWidth - one.clientWidth}`)"""
 
 

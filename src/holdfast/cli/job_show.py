@@ -18,7 +18,6 @@ from holdfast.commands.job_rows import JobRow
 from holdfast.commands.recurring import RecurringFacts
 from holdfast.console.handles import Console
 from holdfast.console.plain import plain, stored
-from holdfast.console.read.flows import FlowPlace
 from holdfast.console.read.job_queries import JobDetail, logged
 from holdfast.console.read.job_tree import MAX_DEPTH, TreeJob
 from holdfast.errors import JobNotFound
@@ -42,7 +41,7 @@ _ENDED: Final = ("complete", "failed")
 def show(jid: str, full: bool, place: StorePlace, as_json: bool) -> None:
     """Show a job: its facts, data, attempts, failure, dependencies, history, and why it is running or not.
 
-    Exit code 1 if there is no such job. With --json: `facts`, `attempts`, `explanation`, `dependencies`, `dependents`, `flow`;
+    Exit code 1 if there is no such job. With --json: `facts`, `attempts`, `explanation`, `dependencies`, `dependents`, `flow`, `returned`;
     times are seconds since the epoch.
     """
     with place.console() as console:
@@ -57,7 +56,7 @@ def show(jid: str, full: bool, place: StorePlace, as_json: bool) -> None:
 
 
 def _show(found: JobDetail, now: int, full: bool) -> None:
-    print_facts(_facts(found.facts, now) | _place(found.flow))
+    print_facts(_facts(found.facts, now) | _flows(found))
     click.echo()
     echo_wrapped(found.explanation.text)
     _text("data", json.dumps(stored(found.facts.data), indent=2, ensure_ascii=False), full)
@@ -103,8 +102,10 @@ def _facts(facts: JobFacts, now: int) -> dict[str, object]:
     }
 
 
-def _place(place: FlowPlace | None) -> dict[str, object]:
-    return {} if place is None else {"flow": f"{place.flow}, job {place.number + 1:,} of {place.total:,}"}
+def _flows(found: JobDetail) -> dict[str, object]:
+    place = found.flow
+    of_flow = f"{place.flow}, job {place.number + 1:,} of {place.total:,}" if place else ""
+    return {"flow": of_flow, "returned flow": found.returned}
 
 
 def _options(facts: JobFacts, now: int) -> dict[str, str]:

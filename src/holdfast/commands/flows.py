@@ -197,6 +197,10 @@ class FlowClose(CommandBase, frozen=True, gc=False):
 
     flow: Name
 
+    @property
+    def audit_line(self) -> AuditedChange:
+        return AuditedChange("close flow", self.flow)
+
     def words(self) -> Sequence[Word]:
         return (self.flow,)
 

@@ -280,7 +280,7 @@ _ACTIONS: Final[Mapping[str, str]] = {
     "jobs": "retry fail move cancel delete expire run delay priority retries data tag untag track untrack move-back edit undepend reveal",
     "failed": "retry move cancel mute unmute probe edit",
     "recurring": "run pause resume delete edit add preview",
-    "flows": "retry cancel forget",
+    "flows": "retry cancel close forget",
     "topics": "put cancel deliver postpone give-back",
     "workers": "quiet resume forget",
     "throttles": "set delete release",

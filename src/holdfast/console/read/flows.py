@@ -1,14 +1,17 @@
 """Flows: what operators see of them, and do to them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
 
+from holdfast.bounds import Name, most
 from holdfast.client.descriptors import AnyClient, CommandMethod, PlanMethod
 from holdfast.commands import Command
 from holdfast.commands.flows import (
     ENDED,
+    FlowClose,
     FlowFacts,
     FlowForget,
     FlowGet,
@@ -20,6 +23,7 @@ from holdfast.commands.flows import (
     summary_of,
 )
 from holdfast.commands.job_rows import JobRow
+from holdfast.commands.jobs import JobGet
 from holdfast.commands.operations import Scan
 from holdfast.console import actions
 from holdfast.console.operations.spec import Spec
@@ -37,6 +41,8 @@ CHANGES: Final[Mapping[FlowAction, frozenset[str]]] = {
     "cancel": frozenset(("waiting", "running", "stalled", "scheduled", "depends", "throttled", "failed")),
 }
 """The states of the jobs that an action on a flow changes."""
+_RETURNED: Final = re.compile(r"(.+)\.([1-9][0-9]{0,8})", re.DOTALL)
+"""The id of a flow that a job returned: the jid of the job, and its attempt."""
 _PAGE: Final = 100
 _LOOKS: Final = 16
 """How often the states of 4,096 jobs are read for one page of those in a state."""
@@ -69,11 +75,13 @@ class FlowLine(msgspec.Struct, frozen=True):
 class FlowDetail(FlowLine, frozen=True):
     """A flow with the jobs that it was put with, in their order: what each was put as (`steps`), and what it is now.
 
-    Job 0 may stand for a large group, whose jobs are not among them. Steps are missing of a flow that an older release put.
+    Job 0 may stand for a large group, whose jobs are not among them. Steps are missing of a flow that an older release put. `returned_by` is the
+    job that returned it, and ends as it does.
     """
 
     jobs: tuple[JobRow, ...] = ()
     steps: tuple[FlowStep, ...] = ()
+    returned_by: str = ""
 
 
 class FlowPlace(msgspec.Struct, frozen=True):
@@ -131,7 +139,19 @@ def flow(ask: Planner, jid: str) -> Plan[FlowDetail]:
         for row, klass in zip(rows, klasses, strict=True)
     )
     states = [job.state for job in jobs]
-    return FlowDetail(facts, summary_of(facts, states), counts_of(facts, states), jobs, tuple(steps))
+    returned_by = yield from _returned_by(ask, jid)
+    return FlowDetail(
+        facts, summary_of(facts, states), counts_of(facts, states), jobs, tuple(steps), returned_by
+    )
+
+
+def _returned_by(ask: Planner, flow: str) -> Plan[str]:
+    """Return the job that returned a flow, "" if no job did, or it is not kept any more."""
+    named = _RETURNED.fullmatch(flow)
+    if not named:
+        return ""
+    [job] = yield from ask(JobGet((named[1],)))
+    return named[1] if job is not None and job.attempts >= int(named[2]) else ""
 
 
 def _rows(ask: Planner, facts: FlowFacts, first: int, stop: int) -> Plan[list[JobRow]]:
@@ -188,6 +208,15 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
         else:
             runs.append((number, number + 1))
     return runs
+
+
+def returned_of(ask: Planner, jid: str, attempts: int) -> Plan[str]:
+    """Return the flow that a job returned in its last attempt, "" if it did not."""
+    flow = f"{jid}.{attempts}"
+    if not attempts or len(flow.encode(errors="surrogateescape")) > most(Name):
+        return ""
+    [facts] = yield from ask(FlowGet([flow]))
+    return "" if facts is None else flow
 
 
 def place_of(ask: Planner, jid: str) -> Plan[FlowPlace | None]:
@@ -281,6 +310,11 @@ class FlowVerbs:
     def ended_flows(self, ask: Planner) -> Plan[list[str]]:
         """The flows whose jobs have all ended, none of them with a failure."""
         return ended_well(ask)
+
+    @CommandMethod
+    def close_flow(self, jid: str) -> Command[bool]:
+        """Add no more calls to the large group of a flow. Returns False if it was closed before. Raises JobNotFound."""
+        return FlowClose(check_name("flow", jid))
 
     @CommandMethod
     def forget_flows(self, *jids: str) -> Command[list[bool]]:

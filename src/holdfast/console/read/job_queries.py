@@ -16,7 +16,7 @@ from holdfast.commands.jobs import Await, JobGet, Outcome
 from holdfast.commands.operations import Scan
 from holdfast.commands.recurring import RecurGet, RecurringFacts
 from holdfast.console.filters import glob
-from holdfast.console.read.flows import FlowPlace, place_of
+from holdfast.console.read.flows import FlowPlace, place_of, returned_of
 from holdfast.console.search.search import as_counted, row_of
 from holdfast.console.unknown import unknown
 from holdfast.errors import CodecError, JobNotFound
@@ -84,7 +84,10 @@ def logged(facts: JobFacts) -> list[str]:
 
 
 class JobDetail(msgspec.Struct, frozen=True):
-    """One job: its facts, its runs, why it is running or not, the jobs it waits for or that wait for it, and its flow, if it is part of one."""
+    """One job: its facts, its runs, why it is running or not, the jobs it waits for or that wait for it.
+
+    `flow` is its place in a flow, if it is part of one, `returned` the flow that it returned in its last attempt ("": none).
+    """
 
     facts: JobFacts
     attempts: tuple[Attempt, ...]
@@ -92,6 +95,7 @@ class JobDetail(msgspec.Struct, frozen=True):
     dependencies: tuple[JobRow, ...]
     dependents: tuple[JobRow, ...]
     flow: FlowPlace | None = None
+    returned: str = ""
 
 
 _RELATIVES: Final = 50
@@ -113,8 +117,8 @@ def job(ask: Planner, jid: str, flags: str) -> Plan[JobDetail | RecurringFacts]:
     facts = as_counted(facts, now_ms)
     if facts.state in ("stalled", "waiting") and explanation.state in ("running", "stalled"):
         explanation = msgspec.structs.replace(explanation, state=facts.state)
-    place = yield from place_of(ask, jid)
-    return JobDetail(facts, attempts_of(facts.history), explanation, before, after, place)
+    place, returned = (yield from place_of(ask, jid)), (yield from returned_of(ask, jid, facts.attempts))
+    return JobDetail(facts, attempts_of(facts.history), explanation, before, after, place, returned)
 
 
 def _rows(ask: Planner, jids: Sequence[str], now_ms: int) -> Plan[tuple[JobRow, ...]]:

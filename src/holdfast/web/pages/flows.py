@@ -361,6 +361,7 @@ class FlowPage(msgspec.Struct, frozen=True):
     next: int
     end_ms: int
     recipes: tuple[Recipe, ...] = ()
+    returned_by: str = ""
 
     @property
     def ended(self) -> int:
@@ -452,6 +453,7 @@ async def flow(ctx: Context, name: str, query: FlowQuery) -> FlowPage:
         following,
         0 if found.state == "running" else max(map(ended_ms, found.jobs)),
         _recipes(ctx, name),
+        found.returned_by,
     )
 
 
@@ -571,6 +573,23 @@ def _question(ctx: Context, body: OneFlow, action: FlowAction, jids: list[str]) 
     )
 
 
+async def close(ctx: Context, body: OneFlow) -> Done | Question:
+    """Add no more calls to the group of an open flow: what follows it starts once all have ended."""
+    found = await ctx.console.flow(body.jid)
+    if found.facts.members is None:
+        raise WrongState(f"flow {body.jid:.200} has no group that can be open", "HF_WRONG_STATE")
+    if not body.confirm:
+        return Question(
+            title="Close this flow?",
+            text=f"Flow {body.jid}.",
+            button="Close it",
+            details=("Its program can add no more calls. What follows them starts once all have ended.",),
+        )
+    is_new = await ctx.console.close_flow(body.jid)
+    text = f"Flow {body.jid}: {'closed' if is_new else 'it was closed before'}."
+    return Done(text=text, changed=int(is_new), keys=("flows", f"flow:{body.jid}"))
+
+
 async def forget(ctx: Context, body: OneFlow) -> Done | Question:
     """Take a flow off the list; its jobs stay as they are."""
     await ctx.console.flow(body.jid)
@@ -604,6 +623,9 @@ ACTIONS: Final = (
         body=OneFlow,
         run=cancel,
         summary="Cancel the jobs of a flow that are not complete.",
+    ),
+    ActionRoute(
+        noun="flows", verb="close", body=OneFlow, run=close, summary="Add no more calls to an open flow."
     ),
     ActionRoute(noun="flows", verb="forget", body=OneFlow, run=forget, summary="Take a flow off the list."),
 )
