@@ -249,7 +249,7 @@ def test_jobs_of_a_group_add_others_while_they_run(mill: Mill):
         return number
 
     is_async = isinstance(app, AsyncClient)
-    crawl = app.job(name="crawl", queue="q")(crawl_async if is_async else crawl_plain)
+    crawl = app.job(name=f"crawl_{is_async}", queue="q")(crawl_async if is_async else crawl_plain)
     handle = mill.put(group([crawl.call(1)]).then(mill.total), jid="crawl", open=True)
     mill.do(handle.close)
     mill.work()
