@@ -97,6 +97,15 @@ def test_jobs_that_depend_on_each_other_without_a_flow_are_a_tree(run: Any, tree
     ]
 
 
+def test_what_two_jobs_wait_for_is_shown_once(run: Any, tree: Any, client: Client):
+    queue = client.queues["q"]
+    for jid, parents in (("a", []), ("b", ["a"]), ("c", ["b"]), ("d", ["b"]), ("e", ["c", "d"])):
+        queue.put("K", jid=jid, depends=parents)
+    found = jids(tree("e")["waits_for"])
+    assert sorted(map(str, found.values())) == ["{'b': {'a': {}}}", "{'b': {}}"]
+    assert run("e").stdout.count("(see above)") == 1
+
+
 def test_depth_and_number_are_limited_and_the_rest_is_counted(run: Any, tree: Any, client: Client):
     queue = client.queues["q"]
     queue.put("K", jid="a")
