@@ -46,6 +46,7 @@ jobs show {layout_store.jid(1)}
 jobs show {layout_store.jid(102)}
 jobs show after
 jobs show nobody
+jobs tree after
 jobs why {layout_store.jid(0)}
 jobs why later
 jobs why report-12
@@ -161,6 +162,7 @@ OTHERS = {
     "worker": "logs until it is stopped; tests/worker",
     "store": "the embedded store; test_store.py",
     "settings": "shows the environment and a file; test_settings_command.py",
+    "flows": "jobs that follow each other; test_flows_command.py",
     "stats statsd": "prints nothing; test_stats_command.py",
     "top": "fills the screen; test_top.py",
     "doctor": "shows the server that it runs on; test_doctor_command.py",
