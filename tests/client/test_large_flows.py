@@ -125,8 +125,10 @@ def test_what_runs_in_any_case_gets_an_outcome_of_each(mill: Mill):
     assert mill.result(handle) == [MANY - 1, 1]
 
 
-def test_a_large_flow_is_cancelled_whole(mill: Mill):
-    handle = mill.put(group(mill.numbers()).then(mill.total))
+@pytest.mark.parametrize("policy", ["fail", "run", "wait"])
+def test_a_large_flow_is_cancelled_whole_before_what_follows_can_begin(mill: Mill, policy: str):
+    step = mill.report if policy == "run" else mill.total
+    handle = mill.put(group(mill.numbers()).then(step, on_failure=policy))
     assert mill.do(handle.cancel) == MANY + 2
     assert mill.do(lambda: handle.state) == "gone"
     mill.work()

@@ -25,6 +25,7 @@ from holdfast.commands.flows import (
     FlowStates,
     counts_of,
     summary_of,
+    to_cancel,
 )
 from holdfast.commands.jobs import CancelBy
 from holdfast.commands.operations import Act
@@ -101,9 +102,10 @@ class AnyFlowHandle(Generic[R_co]):
             if len(piece) < MAX_STATES:
                 return states
 
-    def _jids(self, wanted: frozenset[str]) -> Steps[list[str]]:
+    def _numbers(self, wanted: frozenset[str]) -> Steps[list[int]]:
+        """Return the numbers of all jobs in these states."""
         states = yield from self._states()
-        return [f"{self.jid}-{number}" for number, state in enumerate(states) if state in wanted]
+        return [number for number, state in enumerate(states) if state in wanted]
 
     def _returns_of(self, number: int) -> object:
         """Return the function of a job, for its result; Any if it is not known."""
@@ -111,16 +113,17 @@ class AnyFlowHandle(Generic[R_co]):
         return returns[number] if number < len(returns) else self._outline.members or Any
 
     def _cancel(self) -> Steps[int]:
-        open_ones = yield from self._jids(_NOT_OVER)
+        facts = yield from self._facts()
+        open_ones = yield from self._numbers(_NOT_OVER)
         cancelled = 0
-        for piece in _pieces(open_ones[::-1]):
+        for piece in _pieces(to_cancel(facts, open_ones)):
             cancelled += sum((yield self.app.run(CancelBy(piece, self.app.worker_name))))
         return cancelled
 
     def _retry(self) -> Steps[int]:
-        failed = yield from self._jids(frozenset(("failed",)))
+        failed = yield from self._numbers(frozenset(("failed",)))
         retried = 0
-        for piece in _pieces(failed):
+        for piece in _pieces([f"{self.jid}-{number}" for number in failed]):
             results = yield self.app.run(Act("retry", [(jid, "") for jid in piece]))
             retried += sum(one is True for one in results)
         return retried

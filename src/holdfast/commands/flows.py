@@ -296,6 +296,13 @@ def counts_of(facts: FlowFacts, states: Sequence[str]) -> dict[str, int]:
     return dict(counts)
 
 
+def to_cancel(facts: FlowFacts, numbers: Sequence[int]) -> list[str]:
+    """Return the jids of jobs in the order in which they are cancelled: those that others wait for after these, so that none begins
+    because another one was cancelled; those of a large group last."""
+    ordered = sorted(numbers, key=lambda number: (number >= facts.steps, -number))
+    return [f"{facts.id}-{number}" for number in ordered]
+
+
 def summary_of(facts: FlowFacts, states: Sequence[str], last: Sequence[int] = ()) -> str:
     """Return the state of a flow, as `state_of`, given the states of the jobs that it was put with."""
     members = facts.members

@@ -21,6 +21,7 @@ from holdfast.commands.flows import (
     FlowSteps,
     counts_of,
     summary_of,
+    to_cancel,
 )
 from holdfast.commands.job_rows import JobRow
 from holdfast.commands.jobs import JobGet
@@ -235,20 +236,20 @@ def place_of(ask: Planner, jid: str) -> Plan[FlowPlace | None]:
 
 
 def changed_by(ask: Planner, jid: str, action: FlowAction) -> Plan[list[str]]:
-    """Return the jids of the jobs that an action on a flow changes. Those to cancel begin with the last: others wait for the first.
+    """Return the jids of the jobs that an action on a flow changes. Those to cancel begin with those that wait for others.
 
     Raises JobNotFound, UsageError.
     """
     if action not in CHANGES:
         raise UsageError(f"action: expected one of {', '.join(CHANGES)}, got {action!r:.80}")
     facts = yield from _found(ask, jid)
-    jids: list[str] = []
+    numbers: list[int] = []
     at = 0
     while at < facts.total:
         states = yield from ask(FlowStates(jid, at))
-        jids += [f"{jid}-{number}" for number, state in enumerate(states, at) if state in CHANGES[action]]
+        numbers += [number for number, state in enumerate(states, at) if state in CHANGES[action]]
         at = at + len(states) if states else facts.total
-    return jids[::-1] if action == "cancel" else jids
+    return to_cancel(facts, numbers) if action == "cancel" else [f"{jid}-{number}" for number in numbers]
 
 
 def ended_well(ask: Planner) -> Plan[list[str]]:
