@@ -296,6 +296,7 @@ def test_a_flow_with_a_large_group_has_its_counts_and_a_page_of_its_jobs(
     )
     html = web.get("/flows/large").text
     assert "group × 600" in html
+    assert rows(html, "jobs-of-flow")[0][1] == "the group"
     assert 'href="/flows/large?after=2&amp;first=3#jobs"' in html
     failed = web.get("/api/v1/flows/large?state=failed").json()
     assert [one["jid"] for one in failed["jobs"]] == ["large-0", "large-1", "large-3"]
@@ -335,6 +336,7 @@ def test_to_cancel_more_than_1000_jobs_an_administrator_types_a_word_and_a_page_
     web = browse(auth=lambda _: User("ada", "operator"))
     assert web.post("/act/flows/cancel", data={"jid": "large"}).status_code == 403
     web = browse()
+    assert "group × 1\u202f100" in web.get("/flows/large").text
     assert "Type cancel to confirm" in web.post("/act/flows/cancel", data={"jid": "large"}).text
     asked = web.post("/act/flows/cancel", data={"jid": "large", "confirm": "yes"}).text
     assert "Type cancel to confirm" in asked
@@ -352,6 +354,7 @@ def test_hostile_and_long_names_are_text_and_their_links_work(
     [place] = set(re.findall(r'href="(/flows/[^"?]+)" title', listed))
     page = web.get(place)
     assert page.status_code == 200
+    assert {row[1] for row in rows(page.text, "jobs-of-flow")} == {name}
     for html in (listed, page.text):
         assert "<b onclick" not in html
         assert "49" not in re.findall(r"<h1>(.*?)</h1>", html, re.DOTALL)[0]

@@ -7,6 +7,7 @@ import msgspec
 from markupsafe import Markup
 
 from holdfast.text import axis_duration, counted, narrow_duration, printable_json
+from holdfast.web.formatting import thousands
 
 Moments = Sequence[tuple[float, int]]
 """Durations in seconds, each with how often it was measured."""
@@ -286,8 +287,8 @@ def _node(node: GraphNode, place: tuple[int, int], is_own: bool) -> Markup:
     inside = Markup(
         '<title>{full}</title><rect x="{x}" y="{y}" width="{w}" height="{h}" rx="8"/><circle class="c-{state}" cx="{cx}" cy="{cy}" r="4.5"/>'
         '<text x="{tx}" y="{ty}">{cut}</text><text class="small" x="{tx}" y="{sy}">{note}</text>{parts}'
-    ).format(full=printable_json(node.full or f"{node.label}, {node.state}"), state=node.state, x=x, y=y, w=_NODE_WIDTH, h=_NODE_HEIGHT, cx=x + 17, cy=y + 22, tx=x + 32,
-             ty=y + 19, sy=y + 34, cut=_cut(node.label), note=node.note or node.state, parts=_parts(node.parts, x + 8, y + _NODE_HEIGHT - 5))  # fmt: skip
+    ).format(full=thousands(node.full or f"{node.label}, {node.state}"), state=node.state, x=x, y=y, w=_NODE_WIDTH, h=_NODE_HEIGHT, cx=x + 17, cy=y + 22, tx=x + 32,
+             ty=y + 19, sy=y + 34, cut=thousands(_cut(node.label)), note=thousands(node.note or node.state), parts=_parts(node.parts, x + 8, y + _NODE_HEIGHT - 5))  # fmt: skip
     kind = Markup(' class="own"') if is_own else ""
     return Markup('<a href="{}"{}>{}</a>').format(node.href, kind, inside) if node.href else Markup("<g{}>{}</g>").format(kind, inside)  # fmt: skip
 

@@ -271,9 +271,12 @@ def _large(node: FlowNode, facts: FlowFacts) -> FlowNode:
         return node
     counts = counts_of(facts, ())
     state = next((state for state in _WORST if counts.get(state)), node.state)
-    is_timed = "unfinished" in counts or node.end_ms  # the end of a job that never ran may not be known
-    start_ms = facts.created_ms if is_timed else 0
-    return msgspec.structs.replace(node, members=members.total, counts=counts, state=state, start_ms=start_ms)
+    is_open = "unfinished" in counts
+    end_ms = 0 if is_open else node.end_ms  # the end of a job that never ran may not be known
+    start_ms = facts.created_ms if is_open or end_ms else 0
+    return msgspec.structs.replace(
+        node, members=members.total, counts=counts, state=state, start_ms=start_ms, end_ms=end_ms
+    )
 
 
 def ended_ms(row: JobRow) -> int:
