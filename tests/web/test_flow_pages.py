@@ -381,6 +381,13 @@ def test_messages_of_failed_jobs_are_masked(browse: Browse, client: Client) -> N
         assert ("is refused" in found, "4711-0815" in found) == (True, False)
 
 
+def test_the_front_page_leads_to_a_flow_that_failed(web: TestClient, client: Client) -> None:
+    chord(client)
+    end(client, 1)
+    html = web.get("/").text
+    assert 'href="/flows/nightly"' in html
+
+
 # What is done to it.
 
 
