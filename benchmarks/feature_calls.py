@@ -382,6 +382,27 @@ def grouped_lifecycle(bench: Bench) -> float:
     )
 
 
+def counted_lifecycle(bench: Bench) -> float:
+    """A large group of as many jobs as a lifecycle has, from the put until the job that stands for it has ended."""
+    queue, flow = bench.queue(), token_hex(12)
+    stands = (queue, 0, 5, 0, f"{flow}-0", KLASS, "{}", 1, "group", "fail pages 1")
+    bench.prepare([bench.native.words("flow_put", "", 0, flow, "f", *stands)])
+    puts: list[bytes] = []
+    for numbers in chunks(list(range(1, JOBS + 1)), bench.batch):
+        members = [word for n in numbers for word in (queue, 0, 5, 0, f"{flow}-{n}", KLASS, BODY, 0)]
+        puts.append(bench.native.words("flow_add", "", 0, flow, numbers[0], 0, "", "", 0, 0, *members))
+    spent = bench.cpu([*puts, bench.native.words("flow_close", "", 0, flow)])[0]
+    took, replies = bench.cpu(bench.pops(queue))
+    held = [row for reply in replies for row in rows_of(reply, 1)]
+    ends = [
+        bench.native.words(
+            "complete", WORKER, *(w for jid, token in part for w in (jid, token, "", 0, RESULT))
+        )
+        for part in chunks(held, bench.batch)
+    ]
+    return spent + took + bench.cpu(ends)[0]
+
+
 def watched_lifecycle(bench: Bench) -> float:
     """The same while somebody looks at the pages."""
     bench.prepare([bench.native.words("watch", 60000)])

@@ -63,6 +63,7 @@ PRICES = (
     Price("calendar that missed many moments: the same", calls.spawning_of_one_plan, calls.delayed),
     Price("a chain of ten: a lifecycle, against a plain one", calls.chained_lifecycle, calls.lifecycle),
     Price("a group of 99 and what follows: a lifecycle, against a plain one", calls.grouped_lifecycle, calls.lifecycle),
+    Price("a group of any number of jobs: a lifecycle, against a plain one", calls.counted_lifecycle, calls.lifecycle),
     Price("unfail, each job", calls.unfailing, None),
     Price("watched root: a lifecycle, against one unwatched", calls.watched_lifecycle, calls.lifecycle),
 )  # fmt: skip

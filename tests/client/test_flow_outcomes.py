@@ -172,3 +172,24 @@ def test_a_rescue_that_cannot_be_is_refused(orders: Orders):
     calls = (orders.total.call([n]).on_failure(orders.refund.partial(order=n)) for n in range(600))
     with pytest.raises(UsageError, match="on_failure"):
         orders.put(group(calls))
+
+
+def test_a_recurring_job_that_returns_a_flow_runs_until_that_has_ended(stopped: Any, orders: Orders):
+    app = orders.do.client
+
+    @app.job(name="slow", queue="elsewhere")
+    def slow(number: int) -> int:
+        return number
+
+    @app.job(name="nightly", queue="q")
+    def nightly() -> Call[int]:
+        return slow.call(1).then(orders.double)
+
+    made = orders.do(lambda: nightly.every(60, overlap="skip").put())
+    orders.work()
+    for _ in range(3):
+        stopped.advance(minutes=1)
+        orders.work()
+    counts = orders.do(lambda: app.recurring[made.jid]).facts
+    assert [counts.count, len(orders.do(lambda: app.queues["q"].jobs.depends()))] == [1, 2]
+    assert orders.do(lambda: app.queues["elsewhere"].pop()).jid.endswith(".1-0")
