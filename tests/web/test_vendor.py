@@ -27,7 +27,7 @@ def test_vendored_files_are_those_of_the_manifest_and_each_has_a_licence() -> No
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "most"), [("app.css", 9500), ("app.js", 9500), ("chart.js", 2200), ("live-worker.js", 1500), ("boot.js", 1000)])  # fmt: skip
+@pytest.mark.parametrize(("name", "most"), [("app.css", 9700), ("app.js", 9500), ("chart.js", 2200), ("live-worker.js", 1500), ("boot.js", 1000)])  # fmt: skip
 def test_own_files_stay_within_their_budget(name: str, most: int) -> None:
     assert len(gzip.compress(Files().content_of(name), 9)) <= most
 

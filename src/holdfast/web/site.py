@@ -156,8 +156,8 @@ _FOR_A_YEAR: Final = "public, max-age=31536000, immutable"
 _COMMENTS: Final = re.compile(
     rb"""^[ \t]*//[^\n]*\n|(?<=[;,{}]) // [^\n"'`]*$|^[ \t]*/\*(?s:.*?)\*/[ \t]*\n|^[ \t\n]+""", re.MULTILINE
 )
-_SPACES: Final = re.compile(rb"\s*([{};,])\s*|(?<=:) +")
-"""What a browser does not need: comments, indentation, and in styles spaces around punctuation."""
+_SPACES: Final = re.compile(rb"/\*(?s:.*?)\*/|;\s*(?=\})|\s*([{};,])\s*|\s+(?=>)|(?<=>)\s+|(?<=:) +")
+"""What a browser does not need: comments, indentation, and in styles spaces around punctuation, and the last semicolon of a block."""
 
 
 class Files:
