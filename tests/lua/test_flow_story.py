@@ -278,3 +278,19 @@ def test_flows_are_listed_newest_first_and_forgotten(door: Door, clock):
     assert door("flow_forget", "", 0, "f1", "other") == [1, 0]
     assert door.look("flow_list", "", 5) == [b"", 2, b"f2", b"f0"]
     assert door.state("f1-0") == "waiting"
+
+
+def test_no_more_jobs_follow_one_than_learn_of_its_failure(door: Door):
+    put(door, "f", part("f-0"))
+    put(door, "g", *(part(f"g-{n}", "fail -1 0 f-0") for n in range(300)))
+    with pytest.raises(StoreMessage, match="HF_TOO_MANY"):
+        put(door, "h", *(part(f"h-{n}", "fail -1 0 f-0") for n in range(300)))
+    put(door, "h", *(part(f"h-{n}", "fail -1 0 f-0") for n in range(212)))
+    fail(door, "f-0")
+    assert set(states(door, *(f"g-{n}" for n in range(300)), *(f"h-{n}" for n in range(212)))) == {"failed"}
+
+
+def test_a_job_of_a_flow_that_names_parents_otherwise_than_by_edges_is_refused(door: Door):
+    put(door, "f", part("f-0"))
+    with pytest.raises(StoreMessage, match="waits by edges"):
+        put(door, "g", ["q", 0, 0, 0, "g-0", "k", "{}", 1, "depends", "f-0"], part("g-1"))

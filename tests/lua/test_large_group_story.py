@@ -245,3 +245,18 @@ def test_only_members_add_to_a_closed_group(door: Door):
     for stranger in door.pop("w", "other", n=2):
         with pytest.raises(StoreMessage, match="is not one of the jobs of the large group of flow f"):
             add(door, 2, again=False, adder=("w", stranger.jid, stranger.token, 1))
+
+
+def test_calls_that_a_program_puts_are_not_taken_for_those_that_a_member_added_meanwhile(door: Door):
+    put(door)
+    add(door, 2)
+    [one] = door.pop("w", "q")
+    assert add(door, 3, again=False, adder=("w", "f-2", one.token, 1)) == 1
+    assert add(door, 3, 4) == 2  # the program knows nothing of that
+    assert add(door, 2, 3, 4) == 0
+    assert add(door, 4, 5) == 1
+    assert members(door)[0] == 5
+    door("complete", "w", "f-2", one.token, "", 0, "2")
+    close(door)
+    end_all(door)
+    assert argument(door) == [2, 3, 4, 5, 6]

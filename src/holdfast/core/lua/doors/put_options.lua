@@ -122,6 +122,7 @@ local function read(args, first, count, in_flow)
     if OF_KEYS[option] then
       opts[option] = OF_KEYS[option](args, i + 1)
     elseif list then
+      if list == "depends" and in_flow then checks.bad("a job of a flow waits by edges, not by depends") end
       local value = list == "throttles" and ids.throttle(args, i + 1) or checks.name(args, i + 1, option)
       seen = seen or {}
       add(opts, seen, list, value)

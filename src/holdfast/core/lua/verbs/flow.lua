@@ -23,16 +23,19 @@ local M = {}
 local SPILL = record.SPILL
 local LEVEL = 1 -- of the cores that know edges
 
--- Why a job cannot wait for one that is not of the flow, or nil.
-local function refusal(ctx, jid, edge)
+-- Refuses an edge to a job that is not of the flow, where it cannot be; `coming` has by parent how many jobs of this
+-- call are going to follow it.
+local function check_outside(ctx, jid, edge, coming)
   if edge.policy == dependency.RESCUE then refuse.call("BAD_ARGUMENT", jid .. " rescues no job of its flow") end
   local p = job.read(ctx, edge.parent)
   local has_result = result.read(ctx, edge.parent)
   if not p and not has_result then refuse.call("JOB_NOT_FOUND", edge.parent) end
   if p and p.state ~= state.COMPLETE then
     if edge.policy == dependency.WAIT then return end
+    local new = (coming[edge.parent] or 0) + 1
+    coming[edge.parent] = new
     local following = call("ZCOUNT", ctx.keys.dependents .. edge.parent, dependency.FOLLOWS, "+inf")
-    if following < dependency.MOST_FOLLOWING then return end
+    if following + new <= dependency.MOST_FOLLOWING then return end
     refuse.call("TOO_MANY", "at most " .. dependency.MOST_FOLLOWING .. " jobs wait for every end of one job")
   end
   if edge.from >= 0 and edge.policy ~= dependency.RUN and not has_result then
@@ -40,19 +43,27 @@ local function refusal(ctx, jid, edge)
   end
 end
 
--- Refuses jobs that could not be put whole, the first of which has the number `start`; and notes which are parents, and
--- which edges lead to others of them.
-local function check(ctx, flow, jobs, start)
-  local own, counts, names = {}, {}, {}
+local function check_numbers(flow, jobs, start)
   for i = 1, #jobs do
-    local one = jobs[i]
-    if one.jid ~= flows.jid(flow, start + i - 1) then
+    if jobs[i].jid ~= flows.jid(flow, start + i - 1) then
       refuse.call("BAD_ARGUMENT", "jids of a flow are its id and a number")
     end
+  end
+end
+
+-- Refuses jobs that could not be put whole; and notes which are parents, and which edges lead to others of them.
+local function check(ctx, flow, jobs)
+  local own, counts, names, coming = {}, {}, {}, {}
+  for i = 1, #jobs do
+    local one = jobs[i]
     if one.opts.unique_key then refuse.call("BAD_ARGUMENT", "a job of a flow has no unique key") end
     for _, edge in ipairs(one.opts.edges or {}) do
       local parent = own[edge.parent]
-      if parent then parent.opts.is_parent, edge.is_own = true, true else refusal(ctx, one.jid, edge) end
+      if parent then
+        parent.opts.is_parent, edge.is_own = true, true
+      else
+        check_outside(ctx, one.jid, edge, coming)
+      end
     end
     own[one.jid], names[i] = one, ctx.keys.job .. one.jid
     counts[one.target.name] = (counts[one.target.name] or 0) + 1
@@ -148,7 +159,8 @@ function M.put(ctx, flow, label, jobs)
   local total = flows.read(ctx, flow)
   if total == #jobs then return 0 end
   if total then refuse.call("JOB_EXISTS", ("%s is a flow of %d jobs"):format(flow, total)) end
-  check(ctx, flow, jobs, 0)
+  check_numbers(flow, jobs, 0)
+  check(ctx, flow, jobs)
   root.require_level(ctx, LEVEL)
   put_all(ctx, jobs)
   flows.write(ctx, flow, #jobs, label, steps_of(jobs))
@@ -178,16 +190,26 @@ function M.end_with(ctx, worker, jid, token, how, flow, label, jobs)
   return { state.NAME[r.state] }
 end
 
--- The jobs that are to be added from the number `start` on, without those that were added before; if `is_repeat`, there
--- may be such.
+-- Jobs get other numbers, the first one `number`.
+local function renumber(flow, jobs, number)
+  local names = {}
+  for i = 1, #jobs do
+    local one, name = jobs[i], flows.jid(flow, number + i - 1)
+    names[one.jid], one.jid = name, name
+    for _, edge in ipairs(one.opts.edges or {}) do edge.parent = names[edge.parent] or edge.parent end
+  end
+end
+
+-- The jobs that are to be added, without those that were added before; if `is_repeat`, there may be such, and `start`
+-- counts only what came so: those that others added meanwhile, jobs that run above all, move the numbers on.
 local function new_ones(group, start, jobs, is_repeat)
-  local done = group.first + group.members * group.stride - start
+  local done = group.first + (is_repeat and group.put or group.members) * group.stride - start
   if done < 0 or done > 0 and not is_repeat then
     refuse.call("WRONG_STATE", format("the next job of flow %s has the number %d", group.flow, start + done))
   end
-  if done == 0 then return jobs end
   local new = {}
   for i = done + 1, #jobs do new[#new + 1] = jobs[i] end
+  renumber(group.flow, new, group.first + group.members * group.stride)
   return new
 end
 
@@ -212,12 +234,13 @@ function M.add(ctx, flow, start, is_repeat, adder, jobs)
   if #jobs % group.stride ~= 0 or (start - group.first) % group.stride ~= 0 then
     refuse.call("BAD_ARGUMENT", format("each member of flow %s is %d jobs", flow, group.stride))
   end
+  check_numbers(flow, jobs, start)
   local new = new_ones(group, start, jobs, is_repeat)
   if #new == 0 then return 0 end
   if not group.is_open and not adder then refuse.call("FLOW_CLOSED", flow) end
-  check(ctx, flow, new, start + #jobs - #new)
+  check(ctx, flow, new)
   for i = group.stride, #new, group.stride do new[i].is_counted = true end
-  members.add(ctx, flow, #new / group.stride, adder)
+  members.add(ctx, flow, #new / group.stride, is_repeat, adder)
   put_all(ctx, new)
   ctx.events.changed(ctx, "flow:" .. flow)
   return #new

@@ -4,7 +4,8 @@
 -- waits until its members have ended, and then ends as they did; what follows waits for it as for any other job. The
 -- members come behind the jobs that were put with the flow, in calls of their own, until the group is closed.
 --
--- In the hash `J:<flow>`: `members`, how many were added, the last ones at `added`; `done`, `failed` and `cancelled`,
+-- In the hash `J:<flow>`: `members`, how many were added, `put` of them by calls that may be repeated from the first
+-- member on, the last ones at `added`; `done`, `failed` and `cancelled`,
 -- how many have ended so; `open`, "1" until it is closed; `policy`, as that of an edge; `gather`, whether the job of
 -- the group ends with all results (`list`) or with where they are (`pages`); `stride`, how many jobs each member is, of
 -- which the last one is counted; `ended`, once the job of the group is complete. The hash `J:<flow>\tr` has by number
@@ -55,13 +56,13 @@ end
 -- The large group of a flow, nil if there is none.
 function M.read(ctx, flow)
   local found = call("HMGET", ctx.keys.flow .. flow, "policy", "members", "open", "gather", "stride", "total", "ended",
-    "done", "failed", "cancelled", "added")
+    "done", "failed", "cancelled", "added", "put")
   if not found[1] then return nil end
   return {
     flow = flow, policy = found[1], members = tonumber(found[2]), is_open = found[3] == "1", gather = found[4],
     stride = tonumber(found[5]), first = tonumber(found[6]), has_ended = found[7] == "1",
     done = tonumber(found[8] or 0), failed = tonumber(found[9] or 0), cancelled = tonumber(found[10] or 0),
-    added = tonumber(found[11] or 0),
+    added = tonumber(found[11] or 0), put = tonumber(found[12] or 0),
   }
 end
 
@@ -73,8 +74,9 @@ function M.was_added(ctx, flow, adder)
   return call("HGET", ctx.keys.flow .. flow .. ADDED, addition(flow, adder)) and true or false
 end
 
-function M.add(ctx, flow, count, adder)
+function M.add(ctx, flow, count, is_repeat, adder)
   local key = ctx.keys.flow .. flow
+  if is_repeat then call("HINCRBY", key, "put", count) end
   call("HINCRBY", key, "members", count)
   call("HSET", key, "added", ctx.now)
   if adder then call("HSET", key .. ADDED, addition(flow, adder), count) end
