@@ -260,3 +260,14 @@ def test_calls_that_a_program_puts_are_not_taken_for_those_that_a_member_added_m
     close(door)
     end_all(door)
     assert argument(door) == [2, 3, 4, 5, 6]
+
+
+def test_a_group_ends_with_a_batch_in_which_one_member_skips(door: Door):
+    put(door, "run")
+    add(door, 2, 3, 4)
+    close(door)
+    results = {"f-2": "2", "f-3": "\0no orders", "f-4": "4"}
+    words = [w for one in door.pop("w", "q", n=3) for w in (one.jid, one.token, "", 0, results[one.jid])]
+    door("complete", "w", *words)
+    assert door.state("f-1") == "waiting"
+    assert [one["ok"] for one in argument(door)] == [True, False, True]

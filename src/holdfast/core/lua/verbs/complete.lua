@@ -122,7 +122,10 @@ function M.run(ctx, worker, args, first, last, lost)
   elseif last > first then
     complete_many(ctx, worker, args, first, last, lost)
   end
-  for _, group in pairs(counting or NONE) do ending.settle_group(ctx, group) end
+  for flow in pairs(counting or NONE) do
+    local group = members.read(ctx, flow) -- others of this call may have ended off the straight way
+    if group then ending.settle_group(ctx, group) end
+  end
 end
 
 M.WIDTH = WIDTH
