@@ -271,3 +271,17 @@ def test_a_group_ends_with_a_batch_in_which_one_member_skips(door: Door):
     door("complete", "w", *words)
     assert door.state("f-1") == "waiting"
     assert [one["ok"] for one in argument(door)] == [True, False, True]
+
+
+def test_a_group_whose_results_were_too_large_ends_when_it_is_retried_with_more_room(door: Door, core: Any):
+    core(SettingSet("max-data", 2000))
+    put(door)
+    add(door, *range(2, 8))
+    close(door)
+    end_all(door, **{f"f_{n}": json.dumps("x" * 500) for n in range(2, 8)})
+    act(door, "retry", "f-0")
+    assert [door.state("f-0"), door.state("f-1")] == ["failed", "failed"]
+    core(SettingSet("max-data", 20000))
+    act(door, "retry", "f-0")
+    assert [door.state("f-0"), door.state("f-1")] == ["complete", "waiting"]
+    assert len(argument(door)) == 6

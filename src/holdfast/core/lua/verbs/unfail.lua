@@ -6,6 +6,7 @@ local dependency = require("nouns.dependency.dependency")
 local dependents = require("nouns.dependency.dependents")
 local failure = require("nouns.failure.failure")
 local members = require("nouns.flow.members")
+local ending = require("nouns.job.ending")
 local event = require("nouns.event.event")
 local extra = require("nouns.job.extra")
 local history = require("nouns.job.history")
@@ -43,7 +44,7 @@ function M.revive(ctx, queue, jids, records)
   local first, idle = queues.enter(ctx, queue, #jids - waiting) -- before anything is written: it may refuse
   local failures, beside = noted(ctx, jids, records)
   failure.remove_many(ctx, jids, records, failures)
-  local ready_jids, ready = {}, {}
+  local ready_jids, ready, groups = {}, {}, {}
   for i = 1, #jids do
     local jid, r, had = jids[i], records[i], beside[i]
     history.add(ctx, jid, r, history.PUT, queue.name, nil, nil, had[LINES])
@@ -52,11 +53,14 @@ function M.revive(ctx, queue, jids, records)
     if dependency.is_open(r) then
       dependency.hold_back(ctx, queue, jid, r, 0)
       job.write(ctx, jid, r)
+      if r.klass == members.KLASS then groups[#groups + 1] = members.read(ctx, members.flow_of(jid) or "") end
     else
       ready_jids[#ready_jids + 1], ready[#ready + 1] = jid, r
     end
   end
   job.make_many_ready(ctx, queue, ready_jids, ready, first, idle)
+  -- All members may have ended before: then none will do that.
+  for i = 1, #groups do ending.settle_group(ctx, groups[i]) end
 end
 
 -- A failed job that may be tried again with those in the set `others`: its record; or nil, and why not. One that failed
