@@ -285,3 +285,14 @@ def test_a_group_whose_results_were_too_large_ends_when_it_is_retried_with_more_
     act(door, "retry", "f-0")
     assert [door.state("f-0"), door.state("f-1")] == ["complete", "waiting"]
     assert len(argument(door)) == 6
+
+
+def test_nothing_of_a_group_is_left_where_complete_jobs_are_not_kept(door: Door):
+    door("config_set", "jobs-history-count", "0")
+    put(door)
+    add(door, 2, 3)
+    close(door)
+    end_all(door)
+    end_all(door)
+    assert door("flow_forget", "", 0, "f") == [1]
+    assert not [name for name in door.names() if name.startswith("j:f-")]

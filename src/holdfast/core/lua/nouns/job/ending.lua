@@ -118,8 +118,8 @@ function M.complete_waiting(ctx, jid, result, keep)
   announce(ctx, jid, r, { result = result })
   if ctx.events.tracked then ctx.events.tracked(ctx, "completed", jid, r) end
   if ctx.events.completed then ctx.events.completed(ctx, jid, queue.name) end
-  retention.trim(ctx, ctx.completed.add(ctx, jid, true), 1, nil)
-  job.write(ctx, jid, r)
+  job.write(ctx, jid, r) -- before one that is not kept at all goes
+  retention.trim(ctx, ctx.completed.add(ctx, jid, true), 1, jid)
   return true
 end
 
