@@ -46,6 +46,10 @@ def fail(door: Door, jid: str) -> None:
     door("fail", "w", "Broken", "it broke", jid, job.token, "")
 
 
+def retry(door: Door, jid: str) -> Any:
+    return door("act", "", 0, "retry", "", "", "", "", 0, "", 0, 0, jid, "")
+
+
 def data(door: Door, jid: str) -> Any:
     job = door.job(jid)
     assert job is not None
@@ -206,6 +210,69 @@ def test_data_that_were_changed_meanwhile_are_not_mixed_with_a_result(door: Door
     assert job.failure is not None
     assert "were changed while it waited" in job.failure.message
     assert data(door, "f-1") == {"args": [1, 2, 3, 4, 5], "kwargs": {}}
+
+
+def test_what_failed_for_a_result_that_was_too_large_runs_when_it_is_retried_with_more_room(core, door: Door):
+    core(SettingSet("max-data", "2000"))
+    chain(door, 2)
+    complete(door, "f-0", '"' + "x" * 3000 + '"')
+    assert retry(door, "f-1")[0].startswith(
+        b"HF_WRONG_STATE f-1 cannot be tried again: its data have 3025 bytes"
+    )
+    core(SettingSet("max-data", "5000"))
+    assert retry(door, "f-1") == [1]
+    assert (door.state("f-1"), data(door, "f-1")) == ("waiting", {"args": ["x" * 3000], "kwargs": {}})
+
+
+def test_a_job_that_only_came_after_a_cancelled_one_starts_when_it_is_retried(door: Door):
+    put(door, "f", part("f-0"), part("f-1", edge("f-0", place="-1 0")))
+    door("cancel", "", 0, "f-0")
+    assert door.state("f-1") == "failed"
+    assert retry(door, "f-1") == [1]
+    assert (door.state("f-1"), [job.jid for job in door.pop("w", "q")]) == ("waiting", ["f-1"])
+
+
+@pytest.mark.parametrize("how", ["move", "put"])
+def test_a_job_that_needs_a_cancelled_one_is_not_moved(door: Door, how: str):
+    chain(door, 2)
+    door("cancel", "", 0, "f-0")
+    before = door.dump()
+    if how == "move":
+        with pytest.raises(
+            StoreMessage,
+            match="HF_WRONG_STATE f-1 cannot be tried again: f-0 has ended, but it has no result",
+        ):
+            door("move", "", 0, "other", 0, "f-1", "", "")
+    else:
+        assert b"HF_WRONG_STATE" in door.put("other", "f-1", mode="move")[2]
+    assert [door.state("f-1"), door.dump()["f:q-ParentFailed"]] == ["failed", before["f:q-ParentFailed"]]
+
+
+def test_a_job_waits_for_the_new_life_of_one_that_had_no_result(door: Door):
+    chain(door, 2)
+    complete(door, "f-0")
+    door("move", "", 0, "q", 0, "f-0", "", "")
+    assert retry(door, "f-1") == [1]
+    assert door.state("f-1") == "depends"
+    complete(door, "f-0", "7")
+    assert (door.state("f-1"), data(door, "f-1")) == ("waiting", {"args": [7], "kwargs": {}})
+
+
+@pytest.mark.parametrize("order", [("f-0", "f-1"), ("f-1", "f-0")])
+def test_jobs_that_are_cancelled_together_leave_nothing(door: Door, order: tuple[str, str]):
+    put(door, "f", part("f-0"), part("f-1", edge("f-0")))
+    assert door("cancel", "", 0, *order) == [1, 1]
+    assert {name for name in door.names() if name[:2] in ("f:", "fq", "x:", "D:", "w:", "d:", "j:")} == set()
+
+
+def test_what_waits_for_a_job_that_fails_as_it_is_put_learns_of_it(door: Door):
+    door.put("q", "broken", retries=0)
+    fail(door, "broken")
+    put(
+        door, "f", part("f-0", edge("broken")), part("f-1", edge("f-0")), part("f-2", edge("f-0", "run")),
+    )  # fmt: skip
+    assert states(door, "f-0", "f-1", "f-2") == ["failed", "failed", "waiting"]
+    assert data(door, "f-2")["args"][0]["failure"]["group"] == "q-ParentFailed"
 
 
 def test_jobs_that_have_ended_before_are_parents_too(door: Door):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.commands.admin import SettingSet
+from holdfast.commands.admin import ConfigSet, SettingSet
 from native_door import Door, StoreMessage
 
 pytestmark = pytest.mark.each
@@ -296,3 +296,78 @@ def test_nothing_of_a_group_is_left_where_complete_jobs_are_not_kept(door: Door)
     end_all(door)
     assert door("flow_forget", "", 0, "f") == [1]
     assert not [name for name in door.names() if name.startswith("j:f-")]
+
+
+def test_the_job_of_a_group_is_kept_as_long_as_other_completed_jobs(door: Door, clock: Any, core: Any):
+    core(ConfigSet("jobs-history", "60"))
+    put(door)
+    close(door)
+    assert door.look("jobs_complete", 0, 9) == [b"f-0"]
+    end_all(door)
+    clock.advance(seconds=61)
+    assert door("sweep", "", 0) == 2
+    assert door.state("f-0") == "absent"
+
+
+def test_a_member_that_is_retried_after_the_group_ended_counts_as_what_it_is(door: Door):
+    put(door, "run")
+    add(door, 2, 3)
+    close(door)
+    end_all(door, f_2="!")
+    assert [members(door), door.state("f-0")] == [[2, 1, 1, 1, 0, 0], "complete"]
+    act(door, "retry", "f-2")
+    assert members(door) == [2, 1, 1, 0, 0, 0]
+    end_all(door)
+    assert members(door) == [2, 1, 2, 0, 0, 0]
+    assert [name for name in door.names() if name.startswith("J:")] == ["J:f"]
+
+
+def test_jobs_of_a_group_that_are_cancelled_together_count_once(door: Door):
+    put(door, "run", stride=2)
+    words = [*job("f-2"), *job("f-3", "edge", f"fail {PLACE} f-2", data=DATA)]
+    words += [*job("f-4"), *job("f-5", "edge", f"fail {PLACE} f-4", data=DATA)]
+    door("flow_add", "", 0, "f", 2, 0, *NOBODY, *words)
+    close(door)
+    assert door("cancel", "", 0, "f-2", "f-3") == [1, 1]
+    assert [members(door), door.state("f-0")] == [[2, 2, 0, 0, 1, 0], "depends"]
+
+
+def test_a_group_that_lacks_a_result_is_not_retried_and_one_that_has_room_ends(door: Door, core: Any):
+    core(SettingSet("max-data", "2000"))
+    put(door)
+    add(door, 2, 3)
+    close(door)
+    end_all(door, f_2=json.dumps("x" * 1500), f_3=json.dumps("y" * 1500))
+    assert "more bytes than max-data allows" in str(act(door, "retry", "f-0"))
+    core(SettingSet("max-data", "5000"))
+    assert act(door, "retry", "f-0") == [1]
+    assert [door.state("f-0"), door.state("f-1")] == ["complete", "waiting"]
+    put(door, flow="g")
+    assert add(door, 2, flow="g") == 1
+    close(door, "g")
+    end_all(door, g_2="")
+    assert b"g-2 has no result" in act(door, "retry", "g-0")[0]
+    assert door.state("g-0") == "failed"
+
+
+def test_a_member_that_is_retried_after_the_group_ended_adds_nothing_to_it(door: Door):
+    put(door, "run")
+    add(door, 2)
+    close(door)
+    end_all(door, f_2="!")
+    assert door.state("f-0") == "complete"
+    act(door, "retry", "f-2")
+    [one] = [one for one in door.pop("w", "q", n=2) if one.jid == "f-2"]
+    with pytest.raises(StoreMessage, match="HF_FLOW_CLOSED"):
+        add(door, 3, again=False, adder=("w", "f-2", one.token, 1))
+
+
+def test_the_job_of_a_group_that_has_ended_is_not_put_again(door: Door):
+    put(door)
+    close(door)
+    assert b"HF_WRONG_STATE" in door.put("q", "f-0", mode="move")[2]
+    with pytest.raises(
+        StoreMessage, match="f-0 cannot be tried again: it stands for a group, and has ended with it"
+    ):
+        door("move", "", 0, "q", 0, "f-0", "", "")
+    assert door.state("f-0") == "complete"

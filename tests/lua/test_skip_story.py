@@ -65,6 +65,27 @@ def test_what_only_depends_on_a_job_that_skips_starts(door: Door):
     assert states(door, "parent", "child") == ["complete", "waiting"]
 
 
+@pytest.mark.parametrize(("place", "state"), [(PLACE, "gone"), ("-1 0", "waiting")])
+def test_what_waits_for_a_result_is_skipped_too(door: Door, place: str, state: str):
+    put(door, part("f-0"), part("f-1", f"wait {place} f-0"))
+    end(door, "f-0", "\0no orders")
+    assert states(door, "f-1") == [state]
+
+
+def test_what_only_depends_on_a_skipped_job_starts(door: Door):
+    put(
+        door,
+        part("f-0"),
+        part("f-1", f"fail {PLACE} f-0"),
+        part("f-2", "wait -1 0 f-1"),
+        part("f-3", f"wait {PLACE} f-1"),
+    )
+    door.put_waiting("plain", "f-1")
+    end(door, "f-0", "\0no orders")
+    assert states(door, "f-1", "f-2", "f-3", "plain") == ["gone", "waiting", "gone", "waiting"]
+    assert not [name for name in door.names() if name[:2] in ("d:", "D:", "u")]
+
+
 def test_a_job_that_rescues_runs_with_the_failure_and_is_skipped_otherwise(door: Door):
     put(door, part("f-0"), part("f-1", f"rescue {PLACE} f-0"), part("f-2", f"fail {PLACE} f-0"))
     end(door, "f-0", "!")

@@ -11,15 +11,21 @@ local M = {}
 
 local PLAIN, RUNNING, NAMED, TAG = 3, 3, 16, 2
 
+-- What may change because another job is deleted: a slot comes back, or it was that what the job waited for.
+local MAY_CHANGE = { [state.THROTTLED] = true, [state.DEPENDS] = true, [state.FAILED] = true }
+
+-- A job that is there and not complete, or nil.
+local function open(ctx, jid)
+  local r = job.read(ctx, jid)
+  return r and r.state ~= state.COMPLETE and r or nil
+end
+
 -- The jobs to delete: their records by jid, and the set of all that were named.
 local function find(ctx, args, first, last)
   local records, given = {}, {}
   for i = first, last do
     local jid = args[i]
-    if not given[jid] then
-      local r = job.read(ctx, jid)
-      given[jid], records[jid] = true, r and r.state ~= state.COMPLETE and r or nil
-    end
+    if not given[jid] then given[jid], records[jid] = true, open(ctx, jid) end
   end
   return records, given
 end
@@ -76,8 +82,7 @@ function M.run(ctx, args, first, last, behind, who)
   for i = first, last do
     local jid = args[i]
     local r = records[jid]
-    -- A slot that came back may have made a job ready that was throttled.
-    if r and r.state == state.THROTTLED then r = job.read(ctx, jid) end
+    if r and MAY_CHANGE[r.state] then r = open(ctx, jid) end
     if r and ending.cancel(ctx, jid, r, given, who or "") then marked = true end
     reply[#reply + 1], records[jid] = r and 1 or 0, nil
   end

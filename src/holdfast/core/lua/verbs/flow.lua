@@ -75,9 +75,9 @@ local function check(ctx, flow, jobs)
   for name in pairs(counts) do queues.know(ctx, keys.of_queue(ctx, name)) end
 end
 
-local function put_alone(ctx, one)
+local function put_alone(ctx, one, doomed)
   one.target.queue, one.target.is_put = keys.of_queue(ctx, one.target.name), true
-  one.target.counts = one.is_counted
+  one.target.counts, one.target.doomed = one.is_counted, doomed
   local refused = put_one.run(ctx, one.target, "new", one.jid, one.klass, one.data, one.opts)
   if refused then error(refused) end
 end
@@ -120,17 +120,19 @@ local function put_together(ctx, target, jobs, first, last)
   return done
 end
 
+-- Those whose parents failed before fail once all are there, so that what waits for them learns of it.
 local function put_all(ctx, jobs)
-  local i = 1
+  local i, doomed = 1, {}
   while i <= #jobs do
     local last = last_alike(jobs, i)
     local target = jobs[i].target
     target.queue, target.is_put = keys.of_queue(ctx, target.name), true
     if not put_together(ctx, target, jobs, i, last) then
-      for n = i, last do put_alone(ctx, jobs[n]) end
+      for n = i, last do put_alone(ctx, jobs[n], doomed) end
     end
     i = last + 1
   end
+  for k = 1, #doomed do ending.fail_for_parent(ctx, doomed[k].jid, doomed[k].why) end
 end
 
 -- What the jobs are and wait for, as `flows.steps` has it: parents in a row that are of the flow, as a range of their
@@ -225,8 +227,8 @@ local function was_added(ctx, flow, adder)
 end
 
 -- More members of a large group, as `jobs` of `M.put`, which have the numbers from `start` on. If `is_repeat`, those
--- that were added before stay as they are. A member that runs (`adder`) may add others when the group is closed, too:
--- it has not ended yet; what a former run of it added stays as it is. Returns how many are new.
+-- that were added before stay as they are. A member that runs (`adder`) may add others when the group is closed, too,
+-- if that has not ended yet; what a former run of it added stays as it is. Returns how many are new.
 function M.add(ctx, flow, start, is_repeat, adder, jobs)
   local group = members.read(ctx, flow)
   if not group then refuse.call("JOB_NOT_FOUND", "flow " .. flow .. " has no large group") end
@@ -237,7 +239,7 @@ function M.add(ctx, flow, start, is_repeat, adder, jobs)
   check_numbers(flow, jobs, start)
   local new = new_ones(group, start, jobs, is_repeat)
   if #new == 0 then return 0 end
-  if not group.is_open and not adder then refuse.call("FLOW_CLOSED", flow) end
+  if group.has_ended or not group.is_open and not adder then refuse.call("FLOW_CLOSED", flow) end
   check(ctx, flow, new)
   for i = group.stride, #new, group.stride do new[i].is_counted = true end
   members.add(ctx, flow, #new / group.stride, is_repeat, adder)

@@ -4,6 +4,9 @@
 local keys = require("base.keys")
 local refuse = require("base.refuse")
 local cycle = require("nouns.dependency.dependency_cycle")
+local dependents = require("nouns.dependency.dependents")
+local members = require("nouns.flow.members")
+local ending = require("nouns.job.ending")
 local extra = require("nouns.job.extra")
 local history = require("nouns.job.history")
 local job = require("nouns.job.job")
@@ -42,6 +45,11 @@ function M.run(ctx, name, delay, jid, change)
   local has_ended = r.state == state.COMPLETE or r.state == state.FAILED
   local holder = has_ended and ctx.keys.unique and unique.taken_from(ctx, jid, r)
   if holder then refuse.call("NOT_UNIQUE", holder) end
+  if has_ended and not (opts and opts.depends) then
+    local found, problem = dependents.look_again(ctx, jid, r)
+    if problem then refuse.call("WRONG_STATE", problem) end
+    r = found
+  end
   local queue, from = keys.of_queue(ctx, name), keys.of_queue(ctx, r.queue)
   local limited = queues.know(ctx, queue)
   if r.state == state.RUNNING then ctx.events.lock_lost(ctx, jid, r.worker) end
@@ -56,6 +64,8 @@ function M.run(ctx, name, delay, jid, change)
   job.set_body(ctx, jid, r, change.data)
   placement.settle(ctx, { queue = queue, delay = delay, limited = limited }, jid, r)
   if ctx.events.tracked then ctx.events.tracked(ctx, "put", jid, r) end
+  local group = r.klass == members.KLASS and members.read(ctx, members.flow_of(jid) or "")
+  if group then ending.settle_group(ctx, group) end -- all of it may have ended before
   return jid
 end
 

@@ -5,6 +5,7 @@ local refuse = require("base.refuse")
 local queue_bounds = require("nouns.queue.queue_bounds")
 local cycle = require("nouns.dependency.dependency_cycle")
 local dependency = require("nouns.dependency.dependency")
+local dependents = require("nouns.dependency.dependents")
 local handover = require("nouns.dependency.handover")
 local ending = require("nouns.job.ending")
 local extra = require("nouns.job.extra")
@@ -25,6 +26,7 @@ local M = {}
 
 local NOTHING = {}
 local OPEN = { [state.WAITING] = true, [state.SCHEDULED] = true, [state.DEPENDS] = true, [state.THROTTLED] = true }
+local HAS_ENDED = { [state.COMPLETE] = true, [state.FAILED] = true }
 local TAGGED, BUDGETED = record.FLAG.TAGGED, record.FLAG.BUDGETED
 local RETRIES = 5 -- where none are given
 M.MOVES = { move = true, old = true } -- modes in which a job that exists begins a new life
@@ -88,7 +90,7 @@ end
 -- A job that is new, or begins a new life, goes where it belongs. Writes the record.
 local function settle_in(ctx, target, jid, r)
   placement.settle(ctx, target, jid, r)
-  if r.doomed then ending.fail_for_parent(ctx, jid, r.doomed) end
+  if r.doomed then target.doomed[#target.doomed + 1] = { jid = jid, why = r.doomed } end
   if ctx.events.tracked then ctx.events.tracked(ctx, "put", jid, r) end
 end
 
@@ -213,6 +215,11 @@ function M.run(ctx, target, mode, jid, klass, body, opts)
   refused = wanted and target.is_put and target.limited and queue_bounds.refusal(target, jid, r)
   if refused and target.first then queues.return_sequence(target.queue, 1) end
   if refused then return refused end
+  if r and MOVES[mode] and HAS_ENDED[r.state] and not (opts and opts.depends and opts.depends[1]) then
+    local found, problem = dependents.look_again(ctx, jid, r)
+    if problem then return refuse.job("WRONG_STATE", problem) end
+    r = found
+  end
   if holder then
     ending.cancel(ctx, holder, held, {}, "")
     r = r and job.read(ctx, jid) -- a slot that came back may have made it ready

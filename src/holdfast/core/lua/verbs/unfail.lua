@@ -68,11 +68,8 @@ end
 function M.may_revive(ctx, jid, r, others)
   local holder = ctx.keys.unique and unique.taken_from(ctx, jid, r, others)
   if holder then return nil, refuse.job("NOT_UNIQUE", holder) end
-  if not dependency.is_open(r) then return r end
-  local group = r.klass == members.KLASS and members.read(ctx, members.flow_of(jid) or "")
-  local found, problem = r, group and members.problem(group)
-  if not group then found, problem = dependents.look_again(ctx, jid, r) end
-  if problem then return nil, refuse.job("WRONG_STATE", format("%s waits: %s", jid, problem)) end
+  local found, problem = dependents.look_again(ctx, jid, r)
+  if problem then return nil, refuse.job("WRONG_STATE", problem) end
   return found
 end
 

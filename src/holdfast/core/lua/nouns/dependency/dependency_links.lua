@@ -34,6 +34,12 @@ function M.join_by(ctx, jid, r, edge)
   r.flags = record.with(record.with(r.flags, DEPENDING), EXTRA)
 end
 
+-- A job that has an edge to `parent`, whose record is `p`, waits for that again.
+function M.join_again(ctx, jid, p, edge, parent)
+  edge.parent = parent
+  join(ctx, parent, p, { dependency.score(ctx, edge), jid })
+end
+
 -- A job waits for any end of one that exists, and gets nothing of it.
 function M.follow(ctx, jid, r, parent)
   M.join_by(ctx, jid, r, { parent = parent, policy = dependency.RUN, from = -1, length = 0 })

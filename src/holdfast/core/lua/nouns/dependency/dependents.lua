@@ -7,8 +7,10 @@ local keys = require("base.keys")
 local record = require("base.record")
 local root = require("base.root")
 local dependency = require("nouns.dependency.dependency")
+local links = require("nouns.dependency.dependency_links")
 local handover = require("nouns.dependency.handover")
 local failure = require("nouns.failure.failure")
+local members = require("nouns.flow.members")
 local touched_jobs = require("nouns.job.touched_jobs")
 local job = require("nouns.job.job")
 local result = require("nouns.job.result")
@@ -48,17 +50,20 @@ local function ready(ctx, groups)
   end
 end
 
--- One parent of a child has ended as the child wants it: see `ending` for `ended`. Returns the record of a child that
--- waits for no other (or nil), the due time kept for it, and, if it cannot go, what has to become of it instead: it
--- fails (`problem`), is skipped (`why`), or ends with a `result`, kept for `keep` ms.
+-- One parent of a child has ended as the child wants it: see `ending` for `ended`; what the child takes of it may be
+-- there already (`is_kept`). Returns the record of a child that waits for no other (or nil), the due time kept for it,
+-- and, if it cannot go, what has to become of it instead: it fails (`problem`), is skipped (`why`), or ends with a
+-- `result`, kept for `keep` ms.
 local function close(ctx, parent, jid, ended)
   local text, count, due, places = dependency.edge(ctx, jid, parent)
   if not text then return nil end
   local edge = text ~= "" and dependency.edge_of(text)
-  if edge and edge.policy == dependency.RESCUE and not ended.group then
+  if edge and edge.policy == dependency.RESCUE and not ended.group and not ended.is_kept then
     return nil, nil, { jid = jid, why = parent .. " is complete" }
   end
-  local problem = edge and handover.keep(ctx, jid, edge, ended)
+  local skips = edge and edge.from >= 0 and handover.skips(ended.result)
+  if skips then return nil, nil, { jid = jid, why = skips } end
+  local problem = edge and not ended.is_kept and handover.keep(ctx, jid, edge, ended)
   if problem then return nil, nil, { jid = jid, problem = parent .. " has ended, but " .. problem } end
   local kind, keep = match(count <= 1 and places or "", dependency.ENDS_SO)
   if kind then
@@ -185,20 +190,41 @@ function M.continue(ctx)
   return others
 end
 
--- A job that failed for its parents is going to be tried again. Those that are complete by now, or gone, are closed.
--- Returns its record, which waits for the others if there are any; nil and why not, if it cannot be tried.
-function M.look_again(ctx, jid, r)
+-- Why the job of a large group cannot be tried again, or nil.
+local function problem_of_group(ctx, jid, r)
+  if r.state == state.COMPLETE then return "it stands for a group, and has ended with it" end
+  local group = members.read(ctx, members.flow_of(jid) or "")
+  local problem = group and members.problem(group)
+  if problem or not group or not members.are_over(group) then return problem end
+  return select(2, members.gathered(ctx, group))
+end
+
+-- Closes the edges of a failed job whose parents have ended as it needs them; it waits for the others again. Returns
+-- why it cannot be tried, or nil.
+local function close_again(ctx, jid, r)
   for _, parent in ipairs(dependency.parents(ctx, jid, r)) do
-    local p = job.read(ctx, parent)
-    if p and p.state ~= state.COMPLETE then
-      local edge = dependency.edge_of((dependency.edge(ctx, jid, parent)))
-      call("ZADD", ctx.keys.dependents .. parent, "NX", dependency.score(ctx, edge), jid)
+    local p, edge = job.read(ctx, parent), dependency.edge_of((dependency.edge(ctx, jid, parent)))
+    local is_kept = handover.is_kept(ctx, jid, edge)
+    if p and p.state ~= state.COMPLETE and not is_kept then
+      links.join_again(ctx, jid, p, edge, parent)
     else
-      local _, _, other = close(ctx, parent, jid, { result = result.read(ctx, parent) or nil })
-      if other then return nil, other.problem or "its parents have ended" end
+      local ended = { result = result.read(ctx, parent) or nil, is_kept = is_kept }
+      local closed, _, other = close(ctx, parent, jid, ended)
+      if other then return other.problem or "its parents have ended" end
+      if closed then job.write(ctx, jid, closed) end
     end
   end
-  return job.read(ctx, jid)
+end
+
+-- A job that has ended is going to be tried again. One that failed for its parents waits for those that are not
+-- complete. Returns its record; nil and why not, if it cannot be tried.
+function M.look_again(ctx, jid, r)
+  local is_group = r.klass == members.KLASS
+  if not is_group and not dependency.is_open(r) then return r end
+  local problem
+  if is_group then problem = problem_of_group(ctx, jid, r) else problem = close_again(ctx, jid, r) end
+  if problem then return nil, format("%s cannot be tried again: %s", jid, problem) end
+  return is_group and r or job.read(ctx, jid)
 end
 
 -- The last open parent was let go by hand: the job is ready at once.

@@ -17,6 +17,9 @@ local SKIPPED = "\0" -- what the result of a job begins with that skips what tak
 -- Why the job that ended with this skips what takes its result, or nil.
 function M.skips(text) return text and sub(text, 1, 1) == SKIPPED and sub(text, 2) or nil end
 
+-- The result of a job that skips what takes it.
+function M.skipping(why) return SKIPPED .. why end
+
 local function failure_of(ended)
   return format('{"group":%s,"message":%s}', encode(ended.group), encode(ended.message))
 end
@@ -52,6 +55,11 @@ function M.keep(ctx, jid, edge, ended)
   if edge.policy == "rescue" then text = failure_of(ended) end
   if not text or text == "" then return "it has no result" end
   call("HSET", ctx.keys.extra .. jid, KEPT .. edge.from, edge.length .. " " .. text)
+end
+
+-- Whether something was kept for the place of an edge.
+function M.is_kept(ctx, jid, edge)
+  return edge.from >= 0 and call("HGET", ctx.keys.extra .. jid, KEPT .. edge.from) and true or false
 end
 
 -- The texts that were kept, by their places: (from, length, text) each, the first one first.

@@ -28,7 +28,9 @@ local function number_of(group, jid) return sub(jid, #group.flow + 2) end
 
 local function enter(ctx, group, jid, which, count, text)
   local key = ctx.keys.flow .. group.flow
-  if call("HSET", key .. which, number_of(group, jid), text) == 1 then group[count] = call("HINCRBY", key, count, 1) end
+  local is_first = group.has_ended and group.gather ~= M.PAGES -- what they end with is not kept any more
+    or call("HSET", key .. which, number_of(group, jid), text) == 1
+  if is_first then group[count] = call("HINCRBY", key, count, 1) end
 end
 
 -- A member is complete.
@@ -44,7 +46,8 @@ function M.cancelled(ctx, group, jid, text) enter(ctx, group, jid, CANCELLED, "c
 function M.revived(ctx, jid)
   local flow = M.flow_of(jid)
   local key = ctx.keys.flow .. flow
-  if call("HDEL", key .. FAILED, sub(jid, #flow + 2)) == 1 then call("HINCRBY", key, "failed", -1) end
+  local was_counted = call("HDEL", key .. FAILED, sub(jid, #flow + 2)) == 1 or call("HGET", key, "ended") == "1"
+  if was_counted then call("HINCRBY", key, "failed", -1) end
 end
 
 function M.write(ctx, flow, group)

@@ -73,13 +73,13 @@ local function announce(ctx, jid, r, ended)
     ctx.events.ended(ctx, jid)
   end
   if not has(r.flags, FLAG.DEPENDENTS) then return end
-  if r.state ~= state.COMPLETE then return follow(ctx, dependents.ended(ctx, jid, r, ended)) end
-  local why = handover.skips(ended.result)
+  local why = ended.skipped or r.state == state.COMPLETE and handover.skips(ended.result)
   if why then
     follow(ctx, dependents.ended(ctx, jid, r, as_skipped(why)))
-    ended = {} -- those that are left take no result
+    return follow(ctx, dependents.released(ctx, jid, r, { result = handover.skipping(why) }))
   end
-  follow(ctx, dependents.released(ctx, jid, r, ended))
+  local find = r.state == state.COMPLETE and dependents.released or dependents.ended
+  follow(ctx, find(ctx, jid, r, ended))
 end
 
 -- A job that waits fails, because a parent did not end as it needs it. It waits for its parents still: if all of them
@@ -118,7 +118,7 @@ function M.complete_waiting(ctx, jid, result, keep)
   announce(ctx, jid, r, { result = result })
   if ctx.events.tracked then ctx.events.tracked(ctx, "completed", jid, r) end
   if ctx.events.completed then ctx.events.completed(ctx, jid, queue.name) end
-  job.write(ctx, jid, r) -- before one that is not kept at all goes
+  job.write(ctx, jid, r) -- before the oldest ones are looked at, or one that is not kept goes
   retention.trim(ctx, ctx.completed.add(ctx, jid, true), 1, jid)
   return true
 end
