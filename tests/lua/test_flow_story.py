@@ -160,6 +160,12 @@ def test_what_runs_whatever_became_of_the_others_gets_the_outcome(door: Door):
     assert data(door, "f-2")["args"] == [{"ok": True, "result": [1], "failure": None}]
 
 
+def test_the_outcome_of_a_job_without_a_result_has_none(door: Door):
+    chain(door, 2, "run")
+    complete(door, "f-0")
+    assert data(door, "f-1")["args"] == [{"ok": True, "result": None, "failure": None}]
+
+
 def test_a_cancelled_job_counts_as_one_that_did_not_complete(door: Door):
     put(door, "f", part("f-0"), part("f-1", edge("f-0")), part("f-2", edge("f-0", "run")))
     door("cancel_by", "", 0, "ada", "f-0")

@@ -30,7 +30,8 @@ function M.outcome(ended)
   if ended.group then
     return format('{"ok":false,"result":null,"failure":%s}', failure_of(ended))
   end
-  return format('{"ok":true,"result":%s,"failure":null}', ended.result or "null")
+  local text = ended.result ~= "" and ended.result or "null"
+  return format('{"ok":true,"result":%s,"failure":null}', text)
 end
 
 local LONGEST = 500 -- bytes of a message that are looked at, from its end
