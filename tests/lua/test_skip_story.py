@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.commands.admin import SettingSet
 from native_door import Door, StoreMessage
 
 pytestmark = pytest.mark.each
@@ -169,3 +170,18 @@ def test_a_lease_that_is_lost_puts_no_flow(door: Door):
     with pytest.raises(StoreMessage, match="jids of a flow"):
         end_with(door, "j", job.token, part("other-0"))
     assert states(door, "j", "own-0") == ["running", "gone"]
+
+
+def test_a_job_whose_flow_ends_with_more_than_max_data_allows_fails_and_names_the_sizes(
+    core: Any, door: Door
+):
+    core(SettingSet("max-data", 2000))
+    door.put("q", "j")
+    [job] = door.pop("w", "q")
+    end_with(door, "j", job.token, part("own-0"), part("own-1"), last=(0, 1), kind="list")
+    for one in door.pop("w", "q", n=2):
+        door("complete", "w", one.jid, one.token, "", 0, json.dumps("x" * 1500))
+    found = door.job("j")
+    assert found is not None
+    assert found.failure is not None
+    assert "max-data allows 2000" in found.failure.message

@@ -67,7 +67,8 @@ local function close(ctx, parent, jid, ended)
   if problem then return nil, nil, { jid = jid, problem = parent .. " has ended, but " .. problem } end
   local kind, keep = match(count <= 1 and places or "", dependency.ENDS_SO)
   if kind then
-    local all = handover.all_kept(ctx, jid, kind)
+    local all, reason = handover.all_kept(ctx, jid, kind)
+    if reason then return nil, nil, { jid = jid, problem = parent .. " has ended, but " .. reason } end
     dependency.close(ctx, jid, parent, count)
     return nil, nil, { jid = jid, result = all, keep = tonumber(keep) }
   end

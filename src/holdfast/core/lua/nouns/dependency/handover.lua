@@ -99,10 +99,15 @@ function M.put_in(ctx, jid, r)
   job.set_body(ctx, jid, r, whole)
 end
 
--- What was kept for a job that ends as its parents do: the `one` text, or all of them as a `list`.
+-- What was kept for a job that ends as its parents do: the `one` text, or all of them as a `list`; nil and why not.
 function M.all_kept(ctx, jid, kind)
-  local list, texts, names = places(ctx, jid), {}, {}
-  for i = 1, #list do texts[i], names[i] = list[i].text, list[i].name end
+  local list, texts, names, size, most = places(ctx, jid), {}, {}, 1, settings.max_data(ctx)
+  for i = 1, #list do
+    texts[i], names[i], size = list[i].text, list[i].name, size + #list[i].text + 1
+  end
+  if kind == "list" and size > most then
+    return nil, format("the results of its flow have %d bytes as a list, and max-data allows %d", size, most)
+  end
   if names[1] then call("HDEL", ctx.keys.extra .. jid, unpack_(names)) end
   if kind == "list" then return "[" .. concat(texts, ",") .. "]" end
   return texts[1] or "null"
