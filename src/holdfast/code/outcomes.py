@@ -45,7 +45,7 @@ class Skip(Exception):
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = str(reason)
 
 
 OUTCOMES: Final = frozenset((Retry, Failed, Moved, Skip))

@@ -151,9 +151,9 @@ class StoreSession:
         for command, answer in zip(others, answers, strict=False):
             if isinstance(answer, HoldfastError) and not isinstance(command, Report):
                 log.warning("%s of job %s was refused: %s", command.verb, _jid(command), answer)
-                if isinstance(command, (CompleteX, EndWithFlow)) and not isinstance(
-                    answer, (LeaseLost, JobNotFound)
-                ):
+                # What CompleteX does not find is the job itself; a flow may wait for a job that does not exist.
+                gone = LeaseLost if isinstance(command, EndWithFlow) else (LeaseLost, JobNotFound)
+                if isinstance(command, (CompleteX, EndWithFlow)) and not isinstance(answer, gone):
                     # It is done, but what it put cannot be put: another try would do it twice, and end no better.
                     facts = cast("JobFacts", command.job)
                     self.end(failed(facts, type(answer).__name__, str(answer)))

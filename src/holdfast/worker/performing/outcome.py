@@ -198,7 +198,7 @@ def raised(
     if is_interruption(error):
         log.warning("job %s released: it was interrupted", facts.jid)
         return given_back(facts)
-    if type(error) is Skip:
+    if isinstance(error, Skip):
         return skipped(facts, function, error, data)
     group, message = formatted or (group_of(facts.queue, name_of(error)), describe(error))
     if function is None or facts.remaining <= 0 or not _is_retried(facts, function, error):
@@ -323,8 +323,10 @@ def after_return(current: RunningJob, target: CodeTarget, value: Any) -> Outcome
         return None
     data, follow = (b"", ()) if made is None else _left_behind(current)
     function = target.function
-    if type(value) is Skip:
+    if isinstance(value, Skip):
         return skipped(facts, function, value, data, follow)
+    if function is not None and _is_empty_group(value):
+        value = []
     if type(value) in OUTCOMES or _is_flow(value):
         try:
             if _is_flow(value):
@@ -372,6 +374,11 @@ def _is_flow(value: object) -> bool:
     return calls is not None and isinstance(value, (calls.Call, calls.Group))
 
 
+def _is_empty_group(value: object) -> bool:
+    """Whether a job returned a group without calls, which ends at once."""
+    return _is_flow(value) and getattr(value, "calls", None) == () and not getattr(value, "before", ())
+
+
 def _ended_with(
     facts: JobFacts, function: Registered | None, flow: Any, data: bytes, follow: Sequence[FollowUp]
 ) -> Command[Any]:
@@ -385,6 +392,8 @@ def _ended_with(
     made = plan(flow, f"{facts.jid}.{facts.attempts}", flow.settings)
     if made.large is not None:
         raise UsageError("a job returns flows of up to 512 jobs")
+    if len(set(made.last)) < len(made.last):
+        raise UsageError("a group that a job returns has each call once: make two calls of it")
     keep = int(facts.options.get("keep", function.keep_ms))
     return EndWithFlow(
         facts.worker, facts, made.id, made.label(), made.jobs, made.last, made.is_group, keep, data
