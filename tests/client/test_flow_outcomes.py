@@ -6,6 +6,7 @@ import pytest
 
 from holdfast import FlowFailure, FlowOutcome, Skip, UsageError, chain, group
 from holdfast.client.calls import Call, Group
+from holdfast.commands.admin import ConfigSet
 from holdfast.errors import JobCancelled, JobFailed
 
 
@@ -157,11 +158,10 @@ def test_a_job_that_returns_what_no_flow_can_be_fails_and_says_why(orders: Order
     def wrong(count: int) -> Group[int]:
         return group(orders.total.call([n]) for n in range(count))
 
-    for count, why in ((0, "at least one job"), (600, "up to 512 jobs")):
-        handle = orders.do(lambda count=count: wrong.put(count))
-        orders.work()
-        with pytest.raises(JobFailed, match=why):
-            orders.result(handle)
+    handle = orders.do(lambda: wrong.put(600))
+    orders.work()
+    with pytest.raises(JobFailed, match="up to 512 jobs"):
+        orders.result(handle)
 
 
 def test_a_rescue_that_cannot_be_is_refused(orders: Orders):
@@ -193,3 +193,64 @@ def test_a_recurring_job_that_returns_a_flow_runs_until_that_has_ended(stopped: 
     counts = orders.do(lambda: app.recurring[made.jid]).facts
     assert [counts.count, len(orders.do(lambda: app.queues["q"].jobs.depends()))] == [1, 2]
     assert orders.do(lambda: app.queues["elsewhere"].pop()).jid.endswith(".1-0")
+
+
+class NoOrders(Skip):
+    """A kind of Skip of a program."""
+
+
+def test_a_kind_of_skip_skips_too_and_its_reason_may_be_anything(orders: Orders):
+    @orders.do.client.job(name="quiet", queue="q")
+    def quiet() -> int:
+        raise NoOrders(ValueError("a holiday"))
+
+    handle = orders.put(quiet.call().then(orders.double))
+    orders.work()
+    with pytest.raises(JobCancelled, match="a holiday"):
+        orders.result(handle)
+
+
+def test_a_flow_that_is_looked_up_ends_with_its_last_step_not_with_what_rescues_that(orders: Orders):
+    orders.put(
+        orders.total.call([1]).then(orders.double).on_failure(orders.refund.partial(order=8)), jid="good"
+    )
+    orders.work()
+    found = orders.do(lambda: orders.do.client.flow("good"))
+    assert [orders.do(lambda: found.state), orders.result(found)] == ["complete", 2]
+
+
+def test_a_job_that_returns_a_group_without_calls_has_an_empty_list(orders: Orders):
+    handle = orders.put(orders.spread.options(result_keep=60).call(0))
+    orders.work()
+    assert orders.result(handle) == []
+
+
+def test_a_job_that_returns_what_waits_for_an_unknown_job_fails_at_once(orders: Orders):
+    @orders.do.client.job(name="late", queue="q")
+    def late() -> Call[int]:
+        return orders.double.call(2).after("nobody")
+
+    handle = orders.put(late.call())
+    orders.work()
+    with pytest.raises(JobFailed, match="nobody does not exist"):
+        orders.result(handle)
+
+
+def test_a_job_that_returns_a_group_with_one_call_twice_fails_and_says_why(orders: Orders):
+    @orders.do.client.job(name="twice", queue="q")
+    def twice() -> Group[int]:
+        return group([orders.double.call(2)] * 2)
+
+    handle = orders.put(twice.call())
+    orders.work()
+    with pytest.raises(JobFailed, match="has each call once"):
+        orders.result(handle)
+
+
+def test_a_job_that_returns_a_flow_is_put_again_under_its_jid_when_it_is_not_kept(orders: Orders):
+    orders.do(lambda: orders.do.client.run(ConfigSet("jobs-history-count", "0")))
+    orders.do(lambda: orders.expand.options(jid="nightly").put(2))
+    orders.work()
+    handle = orders.do(lambda: orders.expand.options(jid="nightly").put(4))
+    orders.work()
+    assert orders.result(handle) == 6

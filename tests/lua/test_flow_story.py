@@ -347,7 +347,7 @@ def test_flows_are_listed_newest_first_and_forgotten(door: Door, clock):
     assert door.look("flow_list", "", 2)[1:] == [3, b"f2", b"f1"]
     cursor = door.look("flow_list", "", 2)[0]
     assert door.look("flow_list", cursor, 2) == [b"", 3, b"f0"]
-    assert door.look("flow_get", "f1", "other") == [[1, clock.now_ms - 2000, b"label"], []]
+    assert door.look("flow_get", "f1", "other") == [[1, clock.now_ms - 2000, b"label", 0], []]
     assert door("flow_forget", "", 0, "f1", "other") == [1, 0]
     assert door.look("flow_list", "", 5) == [b"", 2, b"f2", b"f0"]
     assert door.state("f1-0") == "waiting"

@@ -398,7 +398,7 @@ def outline_of(made: FlowPlan) -> FlowOutline:
 def outline_found(facts: FlowFacts) -> FlowOutline:
     """Return what a handle knows of a flow that was looked up."""
     is_group = facts.members is not None and facts.steps == 1
-    return FlowOutline([Any] * facts.steps, [facts.steps - 1], not is_group, Any if facts.members else None)
+    return FlowOutline([Any] * facts.steps, [facts.last], not is_group, Any if facts.members else None)
 
 
 def found(jid: str, facts: FlowFacts | None) -> FlowFacts:

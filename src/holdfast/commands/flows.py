@@ -226,12 +226,16 @@ class MemberCounts(msgspec.Struct, frozen=True, gc=False):
 
 
 class FlowFacts(msgspec.Struct, frozen=True, gc=False):
-    """A flow: with how many jobs it was put, when, and a name for people. Those of a large group, `members`, have the numbers behind."""
+    """A flow: with how many jobs it was put, when, a name for people, and the number of the job that ends it.
+
+    Those of a large group, `members`, have the numbers behind.
+    """
 
     id: str
     steps: Whole
     created_ms: Whole
     label: str
+    last: Whole
     members: MemberCounts | None = None
 
     @property
@@ -258,7 +262,9 @@ class FlowGet(CommandBase, frozen=True, gc=False):
 
     def read(self, reply: Reply) -> list[FlowFacts | None]:
         return [
-            FlowFacts(flow, int(row[0]), int(row[1]), text(row[2]), _members(row[3:])) if row else None
+            FlowFacts(flow, int(row[0]), int(row[1]), text(row[2]), int(row[-1]), _members(row[3:-1]))
+            if row
+            else None
             for flow, row in zip(self.flows, reply, strict=True)
         ]
 
@@ -307,10 +313,10 @@ def summary_of(facts: FlowFacts, states: Sequence[str], last: Sequence[int] = ()
     """Return the state of a flow, as `state_of`, given the states of the jobs that it was put with."""
     members = facts.members
     if members is None:
-        return state_of(states, last or [facts.steps - 1])
+        return state_of(states, last or [facts.last])
     if members.is_open or members.complete + members.failed + members.cancelled < members.total:
         return "running"
-    return state_of([*states, *(["failed"] if members.failed else ())], last or [facts.steps - 1])
+    return state_of([*states, *(["failed"] if members.failed else ())], last or [facts.last])
 
 
 class FlowStates(CommandBase, frozen=True, gc=False):

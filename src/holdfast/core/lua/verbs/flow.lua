@@ -155,6 +155,15 @@ local function steps_of(jobs)
   return steps
 end
 
+-- The number of the job that ends a flow: the last one that rescues no other.
+local function ending_of(jobs)
+  for i = #jobs, 1, -1 do
+    local edges = jobs[i].opts.edges
+    if not edges or edges[1].policy ~= dependency.RESCUE then return i - 1 end
+  end
+  return #jobs - 1
+end
+
 -- `jobs` are as those of `put_options.placed`; each waits for earlier ones, or for jobs that exist. Returns 1, or 0
 -- if the flow was put before.
 function M.put(ctx, flow, label, jobs)
@@ -165,10 +174,20 @@ function M.put(ctx, flow, label, jobs)
   check(ctx, flow, jobs)
   root.require_level(ctx, LEVEL)
   put_all(ctx, jobs)
-  flows.write(ctx, flow, #jobs, label, steps_of(jobs))
+  flows.write(ctx, flow, #jobs, label, steps_of(jobs), ending_of(jobs))
   if jobs[1].opts.group then members.write(ctx, flow, jobs[1].opts.group) end
   ctx.events.changed(ctx, "flows")
   return 1
+end
+
+-- Jobs become those of the flow, the first one with this number.
+local function renumber(flow, jobs, number)
+  local names = {}
+  for i = 1, #jobs do
+    local one, name = jobs[i], flows.jid(flow, number + i - 1)
+    names[one.jid], one.jid = name, name
+    for _, edge in ipairs(one.opts.edges or {}) do edge.parent = names[edge.parent] or edge.parent end
+  end
 end
 
 -- A job whose lease is held ends as jobs of a flow do that is put with it: it waits, without a lease, for those with
@@ -180,6 +199,10 @@ function M.end_with(ctx, worker, jid, token, how, flow, label, jobs)
     local is_again = other and other.token == token and flows.read(ctx, flow)
     return { is_again and "again" or refused, other and state.NAME[other.state] or "" }
   end
+  if flows.read(ctx, flow) then -- of an earlier job with this jid
+    flow = format("%s.%.0f", flow, token)
+    renumber(flow, jobs, 0)
+  end
   if M.put(ctx, flow, label, jobs) == 0 then refuse.call("JOB_EXISTS", "flow " .. flow .. " was put before") end
   local queue = keys.of_queue(ctx, r.queue)
   advance.leave(ctx, queue, jid, r, how.data)
@@ -190,16 +213,6 @@ function M.end_with(ctx, worker, jid, token, how, flow, label, jobs)
   call("HSET", ctx.keys.extra .. jid, dependency.PLACES, format("%s %.0f", how.kind, how.keep))
   placement.continue(ctx, queue, jid, r, 0)
   return { state.NAME[r.state] }
-end
-
--- Jobs get other numbers, the first one `number`.
-local function renumber(flow, jobs, number)
-  local names = {}
-  for i = 1, #jobs do
-    local one, name = jobs[i], flows.jid(flow, number + i - 1)
-    names[one.jid], one.jid = name, name
-    for _, edge in ipairs(one.opts.edges or {}) do edge.parent = names[edge.parent] or edge.parent end
-  end
 end
 
 -- The jobs that are to be added, without those that were added before; if `is_repeat`, there may be such, and `start`

@@ -9,11 +9,12 @@ local PIECE = 256 -- jobs read at once
 
 -- What is known of some flows: total, created and label of each, an empty list of one that is not there. Of one with a
 -- large group also how many members that has, of how many jobs each, how many of them are complete, failed, and were
--- cancelled, whether it is open, and when it got its last ones.
+-- cancelled, whether it is open, and when it got its last ones. At the end the number of the job that ends it.
 function M.get(ctx, args, first, last)
   local rows = {}
   for i = first, last do
-    local row, group = { flows.read(ctx, args[i]) }, members.read(ctx, args[i])
+    local total, created, label, ends = flows.read(ctx, args[i])
+    local row, group = { total, created, label }, members.read(ctx, args[i])
     rows[#rows + 1] = row
     if group then
       local about = {
@@ -21,6 +22,7 @@ function M.get(ctx, args, first, last)
       }
       for k = 1, #about do row[#row + 1] = about[k] end
     end
+    row[#row + 1] = ends
   end
   return rows
 end

@@ -1,8 +1,9 @@
 -- flow: jobs that were put together, and wait for each other.
 --
--- The hash `J:<flow>` has how many they are (`total`), when they came (`created`), a name for people (`label`), and
--- what each of them is and waits for (`steps`); the sorted set `J` has all flows by when they came. Their jids are
--- `<flow>-<number>`, from 0 on, so a list of them is not kept. What a flow is doing is read off its jobs.
+-- The hash `J:<flow>` has how many they are (`total`), when they came (`created`), a name for people (`label`), what
+-- each of them is and waits for (`steps`), and which of them ends it (`last`); the sorted set `J` has all flows by when
+-- they came. Their jids are `<flow>-<number>`, from 0 on, so a list of them is not kept. What a flow is doing is read
+-- off its jobs.
 local members = require("nouns.flow.members")
 local M = {}
 
@@ -11,11 +12,11 @@ local SWEPT = 100
 
 function M.jid(flow, number) return format("%s-%d", flow, number) end
 
--- How many jobs it has, when it came, its name; nil if there is none.
+-- How many jobs it has, when it came, its name, the number of the job that ends it; nil if there is none.
 function M.read(ctx, flow)
-  local found = call("HMGET", ctx.keys.flow .. flow, "total", "created", "label")
+  local found = call("HMGET", ctx.keys.flow .. flow, "total", "created", "label", "last")
   if not found[1] then return nil end
-  return tonumber(found[1]), tonumber(found[2]), found[3]
+  return tonumber(found[1]), tonumber(found[2]), found[3], tonumber(found[4] or found[1] - 1)
 end
 
 -- Of each job its klass, then what it waits for: first and last number (or twice the jid of a job that is not of the
@@ -37,9 +38,9 @@ function M.page(ctx, flow, score, count)
   return found, total
 end
 
-function M.write(ctx, flow, total, label, steps)
+function M.write(ctx, flow, total, label, steps, last)
   local key = ctx.keys.flow .. flow
-  call("HSET", key, "total", total, "created", ctx.now, "label", label, "steps", mp_pack(steps))
+  call("HSET", key, "total", total, "created", ctx.now, "label", label, "steps", mp_pack(steps), "last", last)
   call("ZADD", ctx.keys.flows, ctx.now, flow)
 end
 
