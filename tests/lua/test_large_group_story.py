@@ -371,3 +371,16 @@ def test_the_job_of_a_group_that_has_ended_is_not_put_again(door: Door):
     ):
         door("move", "", 0, "q", 0, "f-0", "", "")
     assert door.state("f-0") == "complete"
+
+
+def test_results_that_are_read_in_pieces_are_kept_until_what_reads_them_is_complete(door: Door):
+    put(door, gather="pages")
+    add(door, 2, 3)
+    close(door)
+    end_all(door)
+    [reader] = door.pop("w", "q")
+    assert door("flow_forget", "", 0, "f") == [0]
+    assert door("flow_results", "f", 0, 5) == [b"2", b"3"]
+    door("complete", "w", reader.jid, reader.token, "", 0, "5")
+    assert door("flow_forget", "", 0, "f") == [1]
+    assert not [name for name in door.names() if "J:" in name]

@@ -64,7 +64,7 @@ function M.list(ctx, score, member, count)
   return reply
 end
 
--- Flows are not listed any more. Returns 1 for each that was, 0 also for one whose members have not all ended.
+-- Flows are not listed any more. Returns 1 for each that was, 0 also for one that is awaited.
 function M.forget(ctx, args, first, last)
   local reply = {}
   for i = first, last do

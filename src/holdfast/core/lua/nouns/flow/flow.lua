@@ -5,6 +5,7 @@
 -- they came. Their jids are `<flow>-<number>`, from 0 on, so a list of them is not kept. What a flow is doing is read
 -- off its jobs.
 local members = require("nouns.flow.members")
+local state = require("nouns.job.state")
 local M = {}
 
 local MOST, LONGEST = 10000, 7 * 86400000 -- flows that are kept, and for how long (ms)
@@ -51,10 +52,22 @@ function M.forget(ctx, flow)
   return call("UNLINK", ctx.keys.flow .. flow)
 end
 
--- Whether it has members that have not ended, or the job of its group has not.
+-- Whether steps behind a large group are there that are not complete: they read its results, or will.
+local function has_readers(ctx, group)
+  if group.gather ~= members.PAGES or group.first < 2 then return false end
+  local names = {}
+  for number = 1, group.first - 1 do names[number] = ctx.keys.job .. M.jid(group.flow, number) end
+  for _, bytes in ipairs(call("MGET", unpack_(names))) do
+    if bytes and ctx.record.state_of(bytes) ~= state.COMPLETE then return true end
+  end
+  return false
+end
+
+-- Whether it has members that have not ended, or the job of its group has not, or its results are still read.
 function M.is_awaited(ctx, flow)
   local group = members.read(ctx, flow)
-  if not group or group.has_ended then return false end
+  if not group then return false end
+  if group.has_ended then return has_readers(ctx, group) end
   local ended = group.done + group.failed + group.cancelled
   return ended < group.members or call("EXISTS", ctx.keys.job .. M.jid(flow, 0)) == 1
 end
