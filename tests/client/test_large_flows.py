@@ -220,6 +220,9 @@ def test_what_no_large_group_can_be_is_refused_before_anything_is_put(mill: Mill
     with pytest.raises(UsageError, match="part of two calls"):
         mill.put(group(shared.then(mill.grind) for _ in range(MANY)).then(mill.total), jid="shared")
     assert mill.do(lambda: mill.do.client.jobs.get("shared-0")) == []
+    with pytest.raises(UsageError, match="at most 180 bytes"):
+        mill.put(mill.grind.map(range(2000)).then(mill.total), jid="x" * 196)  # "x…-1000" is too long
+    assert mill.do(lambda: mill.do.client.jobs.get("x" * 196 + "-0")) == []
     plain = mill.put(mill.grind.call(1))
     assert mill.do(lambda: plain.add([])) == 0
     with pytest.raises(UsageError, match="open=True"):

@@ -37,6 +37,8 @@ _NO_OPTION: Final = {
     "depends": "write call.after(…)",
     "unique_key": "unique jobs cannot be part of a flow",
 }
+_LONGEST: Final = 180
+"""Bytes of the id of a flow with a large group: the numbers of its jobs come behind it, and grow."""
 _Above = tuple[Call[object], Sequence[CallEdge]]
 
 
@@ -301,6 +303,10 @@ def plan(flow: object, jid: object, settings: Settings, is_open: bool = False) -
     if is_open and len(groups) != 1:
         raise UsageError(
             f"put: an open flow has one group, to which calls are added, and this has {len(groups)}"
+        )
+    if (large or is_open) and len(name.encode()) > _LONGEST:
+        raise UsageError(
+            f"jid: that of a flow with a large group has at most {_LONGEST} bytes, got {name!r:.80}"
         )
     if large or is_open:
         return FlowPlan(whole, name, settings, groups[0] if is_open else large[0], is_open)
