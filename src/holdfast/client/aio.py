@@ -130,7 +130,9 @@ class AsyncClient(AsyncDecorating, ClientBase[Redis], AsyncMethods):
         return AsyncFlowHandle(self, made.id, outline_of(made), bool(answers[0]))
 
     async def flow(self, jid: str, /) -> "AsyncFlowHandle[Any]":
-        """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow_reading.lua."""
+        """Return the handle of a flow that was put before. Its result is that of its last call, also of a group of up to 512 calls, whose
+        list only the handle of the put has. Raises JobNotFound. Core: verbs/flow_reading.lua.
+        """
         from holdfast.client.flows import AsyncFlowHandle, found, outline_found
         from holdfast.commands.flows import FlowGet
 

@@ -187,7 +187,9 @@ class Client(Decorating, ClientBase[Redis], SyncMethods):
         return FlowHandle(self, made.id, outline_of(made), bool(answers[0]))
 
     def flow(self, jid: str, /) -> "FlowHandle[Any]":
-        """Return the handle of a flow that was put before. Raises JobNotFound. Core: verbs/flow_reading.lua."""
+        """Return the handle of a flow that was put before. Its result is that of its last call, also of a group of up to 512 calls, whose
+        list only the handle of the put has. Raises JobNotFound. Core: verbs/flow_reading.lua.
+        """
         from holdfast.client.flows import FlowHandle, found, outline_found
         from holdfast.commands.flows import FlowGet
 
