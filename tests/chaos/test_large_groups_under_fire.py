@@ -18,6 +18,7 @@ from crew import Crew, send
 from holdfast import Client
 from holdfast.commands.admin import ConfigSet
 from holdfast.commands.flows import FlowFacts, FlowGet
+from holdfast.commands.jobs import JobGet
 from holdfast.errors import HoldfastError
 from holdfast.testing.store import ScratchStore
 from waiting import pause, until
@@ -107,5 +108,6 @@ def test_what_follows_a_large_group_runs_once_with_all_results_whatever_is_kille
             assert handle.result(120) == sum(range(MEMBERS))
         # It runs again only if its end was not recorded.
         assert set(runs(tmp_path)) == {f"{FLOW}-1"}
-        history = Counter(line.what for line in handle.parts()[1].job.history)
-        assert history["done"] == 1
+        [job] = client.run(JobGet([f"{FLOW}-1"]))
+        assert job is not None
+        assert Counter(line.what for line in job.history)["done"] == 1
