@@ -27,13 +27,16 @@ BLOCKING_ONLY = {"batch"}
 """An async client sends the calls of one iteration of its loop together in any case."""
 INNER = {
     "audited",
+    "cancel",
     "clock",
     "complete_pop",
     "describe",
+    "end_with_flow",
     "expire",
     "find_work",
     "flow_forget",
     "flow_list",
+    "flow_steps",
     "operation_get",
     "operation_set",
     "operations",
@@ -43,7 +46,7 @@ INNER = {
     "scan",
     "worker_answer",
 }
-"""Verbs of tests, of workers, of the console and of release 0.1.0, and one that is worn as PutWished."""
+"""Verbs of tests, of workers, of the console and of releases before, and one that is worn as PutWished."""
 
 
 def handles_of(base: type) -> dict[str, type]:
