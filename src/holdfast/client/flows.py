@@ -30,7 +30,7 @@ from holdfast.commands.flows import (
 from holdfast.commands.jobs import CancelBy
 from holdfast.commands.operations import Act
 from holdfast.errors import JobNotFound, UsageError, WrongState
-from holdfast.models.layout import STATES
+from holdfast.models.layout import FLAGS, STATES
 from holdfast.settings import check_timeout
 
 R_co = TypeVar("R_co", covariant=True)
@@ -134,11 +134,12 @@ class AnyFlowHandle(Generic[R_co]):
         return Results(self.jid, count, decoder_of(self._outline.members), run=self.app.run)
 
     def _adder(self) -> Adder | None:
-        """Return the running job as the one that adds, None if it is not of this flow: then only an open flow gets more."""
+        """Return the running job as the one that adds, None if it is not counted in this flow: then only an open flow gets more."""
         current = running.get()
-        facts = None if current is None else current.facts
-        flow, _, number = ("", "", "") if facts is None else facts.jid.rpartition("-")
-        if current is None or facts is None or flow != self.jid or not number.isdigit():
+        if current is None:
+            return None
+        facts = current.facts
+        if not facts.flags & FLAGS["FLOW"] or facts.jid.rpartition("-")[0] != self.jid:
             return None
         current.additions += 1
         return Adder(facts.worker, facts.jid, facts.token, current.additions)
