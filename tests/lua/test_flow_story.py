@@ -367,3 +367,31 @@ def test_a_job_of_a_flow_that_names_parents_otherwise_than_by_edges_is_refused(d
     put(door, "f", part("f-0"))
     with pytest.raises(StoreMessage, match="waits by edges"):
         put(door, "g", ["q", 0, 0, 0, "g-0", "k", "{}", 1, "depends", "f-0"], part("g-1"))
+
+
+def test_one_call_fails_a_limited_number_of_jobs_for_others_and_later_calls_go_on(door: Door):
+    put(door, "p", part("p-0"))
+    put(door, "a", *(part(f"a-{n}", edge("p-0", place="-1 0"), queue="later") for n in range(500)))
+    for b in range(4):
+        put(
+            door,
+            f"b{b}",
+            *(part(f"b{b}-{n}", edge(f"a-{b}", place="-1 0"), queue="last") for n in range(500)),
+        )
+
+    def failed() -> int:
+        return sum(int(door.ask("ZCARD", door.key(f"fq:{queue}"))) for queue in ("q", "later", "last"))
+
+    fail(door, "p-0")
+    counts = [failed()]
+    assert 500 <= counts[0] <= 520
+    while counts[-1] < 2501:
+        door.put("other", f"x{len(counts)}")
+        counts.append(failed())
+        assert 0 < counts[-1] - counts[-2] <= 620
+    assert not [name for name in door.names() if name.endswith("uf")]
+    door("act", "", 0, "retry", "", "", "", "", 0, "", 0, 0, "p-0", "")
+    complete(door, "p-0")
+    for n in range(40):
+        door.put("other", f"y{n}")
+    assert [door.state("a-0"), door.state("a-499"), door.state("b0-0")] == ["waiting", "waiting", "failed"]

@@ -383,7 +383,8 @@ class CoreAndFlows(RuleBasedStateMachine):
 
     def same_groups(self) -> None:
         for flow, group in self.model.groups.items():
-            [[_, _, _, *counts, _]] = self.door.look("flow_get", flow)
+            [row] = self.door.look("flow_get", flow)
+            counts = row[3:9]
             ended = [group.count(how) for how in ("done", "failed", "cancelled")]
             assert counts == [group.members, group.stride, *ended, int(group.is_open)], flow
             if group.members and (group.gather == "pages" or not group.has_ended):

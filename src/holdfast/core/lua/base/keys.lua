@@ -17,6 +17,7 @@ local function native(root)
     message_channel = root .. "e:m",
     holders = root .. "h:", pending = root .. "p:", freed = root .. "hx:", limits = root .. "H", upkeep = root .. "U",
     tagged = root .. "g:", tag_counts = root .. "G", dependents = root .. "d:", releasing = root .. "u",
+    following = root .. "uf",
     template = root .. "r:", workers = root .. "W", worker_facts = root .. "v:", versions = root .. "V",
     audit = root .. "A",
     messages = root .. "tb:", queued = root .. "tq:", reserved = root .. "tr:", topic_wake_key = root .. "tn:",

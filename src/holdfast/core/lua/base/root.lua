@@ -89,7 +89,8 @@ end
 -- Fills the `ctx` of one call with what the root holds, and with the time. What it
 -- holds of leases and retention is unpacked by `settings`, where needed. `ctx.watched`
 -- is false, or the set of names whose change is published at the end of the call; `ctx.released`
--- counts the jobs that this call made ready for others; `ctx.history` has the limits of histories, once they are read.
+-- counts the jobs that this call made ready for others, `ctx.followed` those that it ended because of others;
+-- `ctx.history` has the limits of histories, once they are read.
 function M.open(ctx, key)
   local packed = call("HGET", key, "h")
   if not packed then refuse.call("NO_ROOT", key) end
@@ -99,7 +100,7 @@ function M.open(ctx, key)
   if defaults < DEFAULTS_NOW then packed = renewed(key, packed) end
   -- Equal texts are one text in Lua, so the comparison costs nothing.
   if ctx.keys.packed ~= packed then keys.belong_to(ctx.keys, packed, sub(packed, EPOCH_AT, EPOCH_AT + 7)) end
-  ctx.packed, ctx.settings, ctx.flags, ctx.watched, ctx.released = packed, false, flags, false, 0
+  ctx.packed, ctx.settings, ctx.flags, ctx.watched, ctx.released, ctx.followed = packed, false, flags, false, 0, 0
   ctx.history = false
   if flags == 0 then ctx.now = store_time() else open_flagged(ctx, key, flags) end
   return ctx

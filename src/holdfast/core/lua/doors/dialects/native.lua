@@ -19,7 +19,8 @@
 --
 -- Every call fills the rest: `keys` of the root, `packed`, its fields, of which `settings` are unpacked when they are
 -- needed, `now` (ms), `flags` of the root, `watched`: false, or the names whose change is published at its end,
--- `released`: how many jobs the call made ready for others, and `history`: false, or the limits of histories.
+-- `released`: how many jobs the call made ready for others, `followed`: how many it ended because of others, and
+-- `history`: false, or the limits of histories.
 local order = require("base.order")
 local record = require("base.record")
 local budget = require("nouns.lease.budget")
@@ -42,5 +43,5 @@ return {
   order = order.native, record = record.native, bounds = BOUNDS, events = event, throttles = throttle, workers = false,
   budgets = budget, completed = completed, cancelled = cancelled, index = index, dialect = false,
   omitted_lines = {}, application = "holdfast", keys = false, packed = false, settings = false,
-  now = 0, flags = 0, watched = false, released = 0, history = false,
+  now = 0, flags = 0, watched = false, released = 0, followed = 0, history = false,
 }

@@ -26,7 +26,7 @@ function M.of(words, events, application)
     order = order, record = record, bounds = BOUNDS, events = events, throttles = throttle_reqless, workers = worker,
     budgets = false, completed = completed, cancelled = false, index = false, dialect = words,
     omitted_lines = OMITTED_LINES, application = application, keys = false, packed = false, settings = false,
-    now = 0, flags = 0, watched = false, released = 0, history = false,
+    now = 0, flags = 0, watched = false, released = 0, followed = 0, history = false,
   }
 end
 

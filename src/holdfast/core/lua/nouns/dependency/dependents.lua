@@ -156,7 +156,7 @@ function M.ended(ctx, jid, r, ended)
     elseif ended.skipped then
       others[#others + 1] = { jid = child, why = ended.skipped }
     else
-      others[#others + 1] = { jid = child, problem = handover.reason(jid, ended) }
+      others[#others + 1] = { jid = child, problem = handover.reason(jid, ended), parent = jid }
     end
   end
   if not chosen[1] then return others end

@@ -49,10 +49,22 @@ local function count(ctx, jid, r, ended)
   M.settle_group(ctx, group, jid, ended)
 end
 
--- What has to become of jobs that waited for one that ended: see `dependents`.
+local MOST, STEP = 512, 100 -- jobs that follow one end in the same call, and later ones
+
+-- The others from the one at `first` on follow in later calls.
+local function set_apart(ctx, others, first)
+  local packed = {}
+  for i = first, #others do packed[#packed + 1] = mp_pack(others[i]) end
+  call("RPUSH", ctx.keys.following, unpack_(packed))
+  root.set_flag(ctx, root.RELEASING, true)
+end
+
+-- What has to become of jobs that waited for one that ended: see `dependents`. One call does that for a limited number.
 local function follow(ctx, others)
   for i = 1, #others do
     local one = others[i]
+    if ctx.followed == MOST then return set_apart(ctx, others, i) end
+    ctx.followed = ctx.followed + 1
     if one.why then
       M.skip(ctx, one.jid, one.why)
     elseif one.result then
@@ -142,6 +154,16 @@ end
 -- Jobs of earlier calls are released; those that have to fail instead, fail.
 function M.continue(ctx)
   follow(ctx, dependents.continue(ctx))
+  local packed, others = call("LPOP", ctx.keys.following, STEP), {}
+  if not packed then return end
+  for i = 1, #packed do
+    local one = mp_unpack(packed[i])
+    -- Its parent may have become complete meanwhile.
+    local is_meant = not one.problem or not one.parent or dependency.edge(ctx, one.jid, one.parent)
+    if is_meant then others[#others + 1] = one end
+  end
+  follow(ctx, others)
+  if call("EXISTS", ctx.keys.following) == 1 then root.set_flag(ctx, root.RELEASING, true) end
 end
 
 -- A job whose lease is held is complete; `data` may be "": unchanged, `result` too: none. Returns
