@@ -78,7 +78,8 @@ def limited_by_the_next(view: View, call: Call, theirs: Seen, ours: Seen) -> boo
         return same_reply(view, theirs.reply, ours.reply)
     queue = str(call.words[4] if call.command == "job.completeAndRequeue" else call.words[0])
     moved = [job for job in ours.jobs.values() if job["queue"] == queue and job["state"] != "complete"]
-    return all(job["throttles"][-1] == f"ql:q:{queue}" or _is_unlimited(view, job) for job in moved)
+    # An empty list may be an object in the JSON that Lua writes.
+    return all([*job["throttles"]][-1:] == [f"ql:q:{queue}"] or _is_unlimited(view, job) for job in moved)
 
 
 def _is_unlimited(view: View, job: Job) -> bool:

@@ -14,6 +14,7 @@ from holdfast.commands.outcomes import OWN_BACKOFF, Advance, Fail
 from holdfast.commands.outcomes import Retry as RetryCommand
 from holdfast.errors import ConnectionLost, UsageError
 from holdfast.models import JobFacts
+from holdfast.models.layout import LEVEL
 from holdfast.wire.outage import LONGEST, Outage
 from holdfast.worker.leases.keeper import HeldLease, Keeper, run_end
 from holdfast.worker.leases.table import Holding, LeaseTable
@@ -259,9 +260,9 @@ def test_a_turn_says_what_ended_and_takes_what_can_start():
         return call
 
     assert words(3)[1] == "hf1_pop"
-    assert words(3)[-4:] == ("a", 1, "b", 1)
-    assert words(3, "b")[-2:] == ("b", 2)
-    assert words(3, ANY_QUEUE)[-4:] == ("a", 2, "b", 2)
+    assert words(3)[-4:] == ("a", 1 + 4 * LEVEL, "b", 1 + 4 * LEVEL)
+    assert words(3, "b")[-2:] == ("b", 2 + 4 * LEVEL)
+    assert words(3, ANY_QUEUE)[-4:] == ("a", 2 + 4 * LEVEL, "b", 2 + 4 * LEVEL)
     with pytest.raises(StopIteration):
         next(turns.round_trip(0))  # nothing to say, and nothing to take
     turns.end(None)

@@ -288,7 +288,7 @@ def test_middleware_are_objects_that_can_go_around_jobs():
         def __init__(self, words: str) -> None:
             self.words = words
 
-    with pytest.raises(UsageError, match="NeedsWords cannot be made"):
+    with pytest.raises(UsageError, match="NeedsWords cannot be created"):
         checked_middleware([NeedsWords])
     assert checked_middleware([JobMetrics()])
 
