@@ -11,6 +11,8 @@ from holdfast.commands.queues import Pause
 from holdfast.errors import JobNotFound
 
 LINES = {
+    "flow_close",
+    "flow_forget",
     "throttle_set", "throttle_delete", "throttle_release", "pause", "queue_set", "queue_forget", "config_set", "config_unset", "setting",
     "identifiers_set", "priorities_set", "worker_quiet", "worker_forget", "recur_pause", "recur_run", "recur_update", "recur_cancel",
     "recur_tag", "topic_reschedule", "topic_delete", "depend",

@@ -50,7 +50,7 @@ HELD = Lease("j1", 42)
 
 def test_every_command_knows_its_verb_and_can_be_found_by_it():
     assert all(kind.verb == verb for verb, kind in COMMANDS.items())
-    assert len(COMMANDS) == 104
+    assert len(COMMANDS) == 109
 
 
 def test_a_put_says_mode_queue_options_and_one_job():
