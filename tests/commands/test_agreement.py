@@ -43,11 +43,18 @@ SAMPLES = [
     flows.FlowGet(("f",)),
     flows.FlowStates("f"),
     flows.FlowSteps("f"),
-    flows.FlowAdd("f", 1, [flows.FlowJob("q", options.JobWithOptions("k", b"null", "f-1"))]),
+    flows.FlowAdd(
+        "f", 1, [flows.FlowJob("q", options.JobWithOptions("k", b"null", "f-1"), edges=[flows.Edge("j")])]
+    ),
     flows.FlowClose("f"),
     flows.FlowResults("f"),
     flows.EndWithFlow(
-        "w", LEASE, "e", "label", [flows.FlowJob("q", options.JobWithOptions("k", b"null", "e-0"))], [0]
+        "w",
+        LEASE,
+        "e",
+        "label",
+        [flows.FlowJob("q", options.JobWithOptions("k", b"null", "e-0"), edges=[flows.Edge("j")])],
+        [0],
     ),
     flows.FlowList("", 10),
     flows.FlowForget(("f",)),
