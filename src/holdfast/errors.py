@@ -4,6 +4,7 @@ The class of an error states what happened. `UsageError`: nothing was sent. `Ref
 was changed. `TransportError`: it may be unknown whether the call happened. Other errors name what has to be fixed.
 """
 
+import re
 import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -285,6 +286,10 @@ _BARE: Final = {
     "HF_OPERATION_NOT_FOUND": "operation {} does not exist",
 }
 """The messages of refusals that consist of a name only."""
+_SENTENCE: Final = re.compile(
+    r"no recurring job |a job has the jid |flow .+ (has no|was put)|.+ is a flow of \d+ jobs$", re.DOTALL
+)
+"""What such refusals begin with that are a sentence."""
 
 
 def refusal(text: str | bytes) -> Refused:
@@ -293,7 +298,7 @@ def refusal(text: str | bytes) -> Refused:
     code, _, detail = sentence.partition(" ")
     if not code.startswith("HF_"):
         return Refused(sentence)
-    if code in _BARE and not detail.startswith("no recurring job "):
+    if code in _BARE and not _SENTENCE.match(detail):
         detail = _BARE[code].format(detail)
     return _CLASSES.get(code, Refused)(detail, code)
 

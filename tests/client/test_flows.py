@@ -6,6 +6,7 @@ import pytest
 
 import holdfast
 from holdfast import FlowOutcome, UsageError, chain, group, join
+from holdfast.commands.flows import FlowClose
 from holdfast.commands.jobs import JobGet
 from holdfast.errors import JobExists, JobFailed, JobNotFound
 
@@ -241,3 +242,14 @@ def test_a_job_whose_result_is_passed_on_but_not_kept_needs_a_worker_that_sends_
     assert [job.options for job in shop.do(lambda: client.run(JobGet(plain.jids)))] == [{}, {}]
     shop.work()
     assert shop.result(handle) == "T=1"
+
+
+def test_what_is_refused_about_a_flow_is_one_sentence(shop: Shop):
+    shop.put(shop.count.call(1), jid="twice")
+    with pytest.raises(JobExists, match=r"^twice is a flow of 1 jobs$"):
+        shop.put(chain(shop.fetch.call("x"), shop.parse), jid="twice")
+    shop.do(lambda: shop.do.client.queues["q"].put("k", {}, jid="taken-0"))
+    with pytest.raises(JobExists, match=r"^a job has the jid of one of flow taken$"):
+        shop.put(shop.count.call(1), jid="taken")
+    with pytest.raises(JobNotFound, match=r"^flow twice has no large group$"):
+        shop.do(lambda: shop.do.client.run(FlowClose("twice")))

@@ -4,14 +4,14 @@
 -- waits until its members have ended, and then ends as they did; what follows waits for it as for any other job. The
 -- members come behind the jobs that were put with the flow, in calls of their own, until the group is closed.
 --
--- In the hash `J:<flow>`: `members`, how many were added, `put` of them by calls that may be repeated from the first
--- member on, the last ones at `added`; `done`, `failed` and `cancelled`,
--- how many have ended so; `open`, "1" until it is closed; `policy`, as that of an edge; `gather`, whether the job of
--- the group ends with all results (`list`) or with where they are (`pages`); `stride`, how many jobs each member is, of
--- which the last one is counted; `ended`, once the job of the group is complete. The hash `J:<flow>\tr` has by number
--- what members ended with that are complete, `\tf` and `\tc` why others failed or were cancelled: so an end counts
--- once, however often it is reported. The hash `J:<flow>\ta` has what members added while they ran: so a second run of
--- one adds it no second time.
+-- In the hash `J:<flow>`: `members`, how many were added, the last ones at `added`, and `put`, how many of them by
+-- calls that may be repeated from the first member on; `done`, `failed` and `cancelled`, how many have ended so;
+-- `open`, "1" until it is closed; `policy`, as that of an edge; `gather`, whether the job of the group ends with all
+-- results (`list`) or with where they are (`pages`); `stride`, how many jobs each member is, of which the last one is
+-- counted; `ended`, once the job of the group is complete. The hash `J:<flow>\tr` has by number what members ended
+-- with that are complete, `\tf` and `\tc` why others failed or were cancelled: so an end counts once, however often it
+-- is reported. The hash `J:<flow>\ta` has what members added while they ran: so a second run of one adds it no second
+-- time.
 local settings = require("nouns.setting.settings")
 local M = {}
 
